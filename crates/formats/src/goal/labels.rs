@@ -53,14 +53,19 @@ impl Labels {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, label: Word) -> Result<TaskId, Wrong> {
         if let Some(&task) = self.number(label).and_then(|number| self.numbered.get(number))
             && task != 0
         {
             return Ok(TaskId(task - 1));
         }
-        self.find_other(label.text).ok_or_else(|| match label.text {
+        self.find_unnumbered(label.text)
+    }
+
+    #[inline(never)]
+    fn find_unnumbered(&self, label: &[u8]) -> Result<TaskId, Wrong> {
+        self.find_other(label).ok_or_else(|| match label {
             [] => "a label is missing after requires or irequires".to_owned(),
             text => format!("label '{}' is not defined in this rank so far", shown(text)),
         })

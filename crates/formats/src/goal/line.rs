@@ -31,6 +31,13 @@ pub struct Word<'a> {
     pub number: u32,
 }
 
+impl Word<'_> {
+    #[inline(always)]
+    pub fn is_numbered(self) -> bool {
+        self.number < u32::MAX
+    }
+}
+
 /// Present line of a text, from the present position on. Each line, except the last one, ends with `\n` or `\r\n`.
 pub struct Line<'a> {
     rest: &'a [u8],
@@ -53,6 +60,12 @@ impl<'a> Line<'a> {
     #[inline(always)]
     pub fn is_over(&self) -> bool {
         matches!(self.rest, [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r'] | [])
+    }
+
+    /// Returns whether a word is next.
+    #[inline(always)]
+    pub fn begins_word(&self) -> bool {
+        self.rest.first().is_some_and(u8::is_ascii_alphabetic)
     }
 
     /// Moves to the begin of the next line.
@@ -95,7 +108,7 @@ impl<'a> Line<'a> {
     #[inline(always)]
     pub fn word(&mut self) -> Word<'a> {
         let start = self.rest;
-        if !start.first().is_some_and(u8::is_ascii_alphabetic) {
+        if !self.begins_word() {
             return Word { text: &[], number: u32::MAX };
         }
         let (digits, value) = leading_number(&start[1..]);
@@ -119,27 +132,34 @@ impl<'a> Line<'a> {
         self.rest.get(N).is_none_or(|&byte| !IN_WORD[usize::from(byte)]) && self.take(word)
     }
 
-    /// Takes a keyword that must be next, after blanks.
+    /// Takes keywords that must be next. `usual` has the blanks that programs write, which are compared with the
+    /// keywords at once; other blanks are accepted too.
     #[inline(always)]
-    pub fn keyword<const N: usize>(&mut self, keyword: &[u8; N]) -> Result<(), Wrong> {
-        self.skip_blanks();
-        if self.take(keyword) { Ok(()) } else { Err(no_keyword(self.rest, keyword)) }
+    pub fn keywords<const N: usize>(&mut self, usual: &[u8; N]) -> Result<(), Wrong> {
+        if !self.take(usual) {
+            let wrong = |(rest, keyword): (_, &[u8])| wrong(rest, &format!("'{}'", shown(keyword)));
+            self.rest = spaced(self.rest, usual).map_err(wrong)?;
+        }
+        Ok(())
     }
 
-    /// Takes a keyword, after blanks, if it is next; returns whether it is.
+    /// Takes a keyword, written as in [`Line::keywords`], if it is next; returns whether it is.
     #[inline(always)]
-    pub fn option<const N: usize>(&mut self, keyword: &[u8; N]) -> bool {
-        self.skip_blanks();
-        self.take(keyword)
+    pub fn option<const N: usize>(&mut self, usual: &[u8; N]) -> bool {
+        let is_usual = self.take(usual);
+        is_usual || !self.is_over() && spaced(self.rest, usual).map(|rest| self.rest = rest).is_ok()
     }
 
     /// Takes a number of at most `most`, after blanks. Errors name the number `what`.
     #[inline(always)]
     pub fn number(&mut self, what: &str, most: u64) -> Result<u64, Wrong> {
-        self.skip_blanks();
-        let (digits, value) = leading_number(self.rest);
+        let (mut digits, mut value) = leading_number(self.rest);
         if digits == 0 {
-            return Err(self.wrong(what));
+            self.skip_blanks();
+            (digits, value) = long_number(self.rest);
+            if digits == 0 {
+                return Err(self.wrong(what));
+            }
         }
         let (digits, rest) = self.rest.split_at(digits);
         self.rest = rest;
@@ -149,8 +169,13 @@ impl<'a> Line<'a> {
     /// Takes a number of at most `most`, after blanks; `None` for -1, which means any.
     #[inline(always)]
     pub fn number_or_any(&mut self, what: &str, most: u64) -> Result<Option<u64>, Wrong> {
-        self.skip_blanks();
-        if self.take(b"-1") { Ok(None) } else { self.number(what, most).map(Some) }
+        if !self.rest.first().is_some_and(u8::is_ascii_digit) {
+            self.skip_blanks();
+            if self.take(b"-1") {
+                return Ok(None);
+            }
+        }
+        self.number(what, most).map(Some)
     }
 
     /// Checks that only blanks remain.
@@ -177,9 +202,16 @@ fn wrong(rest: &[u8], what: &str) -> Wrong {
     }
 }
 
-#[cold]
-fn no_keyword(rest: &[u8], keyword: &[u8]) -> Wrong {
-    wrong(rest, &format!("'{}'", shown(keyword)))
+/// Returns the text behind keywords that are next, after any blanks; an error has the first other text, and the keyword
+/// that is missing there.
+#[inline(never)]
+fn spaced<'a, 'k>(rest: &'a [u8], keywords: &'k [u8]) -> Result<&'a [u8], (&'a [u8], &'k [u8])> {
+    let mut line = Line::new(rest);
+    for keyword in keywords.split(|&byte| byte == b' ').filter(|keyword| !keyword.is_empty()) {
+        line.skip_blanks();
+        line.rest = line.rest.strip_prefix(keyword).ok_or((line.rest, keyword))?;
+    }
+    Ok(line.rest)
 }
 
 /// Returns the rest of the line at the begin of `rest`, without its end.
@@ -205,12 +237,13 @@ fn number_in(bytes: u64) -> (usize, u64) {
     let digits = bytes ^ 0x3030_3030_3030_3030;
     // The top bit of a byte of 10 or more becomes 1; sums carry only into bytes after such a byte.
     let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
-    let count = others.trailing_zeros() / 8;
-    let ones = digits.checked_shl(64 - 8 * count).unwrap_or(0);
+    let zeros = others.trailing_zeros();
+    // Shifts by 64 - 8 * count bits; `zeros` is 8 * count + 7, so its complement modulo 64 is 56 - 8 * count.
+    let ones = (digits << 8).wrapping_shl(!zeros);
     let twos = ones.wrapping_mul(10).wrapping_add(ones >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = twos.wrapping_mul(100).wrapping_add(twos >> 16) & 0x0000_ffff_0000_ffff;
     let eights = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
-    (narrow(count), eights)
+    (zeros as usize / CHUNK, eights)
 }
 
 /// Returns [`leading_number`] of a text byte by byte.

@@ -29,6 +29,7 @@ const LONGEST_LINE: usize = 1 << 16;
 #[inline]
 fn operation(word: Word) -> Option<Kind> {
     match word.text {
+        _ if word.is_numbered() => None,
         b"send" => Some(Kind::Send),
         b"recv" => Some(Kind::Receive),
         b"calc" => Some(Kind::Calc),
@@ -131,6 +132,9 @@ impl Reader {
                 self.comment = None;
             }
             line.skip_blanks();
+            if let (Some(ranks), Some(_), true) = (self.ranks, self.inside, line.begins_word()) {
+                return self.statement(line, ranks);
+            }
             if line.is_over() || line.take(b"//") || self.ended() {
                 return Ok(());
             }
@@ -149,7 +153,7 @@ impl Reader {
 
     #[inline(always)]
     fn begin_rank(&mut self, line: &mut Line) -> Result<(), Wrong> {
-        line.keyword(b"rank")?;
+        line.keywords(b"rank ")?;
         let rank = line.number("the number of a rank", u64::from(u32::MAX))?;
         if rank != u64::from(self.begun) {
             return Err(format!(
@@ -157,7 +161,7 @@ impl Reader {
                 self.begun
             ));
         }
-        line.keyword(b"{")?;
+        line.keywords(b" {")?;
         self.begun += 1;
         self.inside = Some(self.number);
         self.labels.clear();
@@ -172,9 +176,10 @@ impl Reader {
             return Err(line.wrong("an operation, a label or '}'"));
         }
         line.skip_blanks();
+        let is_keyword = || matches!(word.text, b"rank" | b"num_ranks" | b"requires" | b"irequires");
         let (label, kind) = match (operation(word), line.take(b":")) {
             (Some(kind), false) => (None, kind),
-            (None, is_label) if !matches!(word.text, b"rank" | b"num_ranks" | b"requires" | b"irequires") => {
+            (None, is_label) if word.is_numbered() || !is_keyword() => {
                 if !is_label {
                     return self.edge(line, word);
                 }
@@ -210,24 +215,24 @@ impl Reader {
 
     #[inline(always)]
     fn operation(&mut self, line: &mut Line, kind: Kind, ranks: u32) -> Result<TaskId, Wrong> {
+        line.skip_blanks();
         let task = if kind == Kind::Calc {
             let calc = Task::calc(line.number("a time", u64::MAX)?);
-            calc.on(if line.option(b"cpu") { small(line, "the number of a CPU")? } else { 0 }, 0)
+            calc.on(if line.option(b" cpu ") { small(line, "the number of a CPU")? } else { 0 }, 0)
         } else {
             let bytes = line.number("a number of bytes", u64::MAX)?;
-            line.keyword(b"b")?;
             let task = if kind == Kind::Send {
-                line.keyword(b"to")?;
+                line.keywords(b"b to ")?;
                 Task::send(peer(line.number("a rank", u64::MAX)?, ranks)?, bytes, 0)
             } else {
-                line.keyword(b"from")?;
+                line.keywords(b"b from ")?;
                 let from = line.number_or_any("a rank or -1", u64::MAX)?;
                 Task::receive(from.map_or(Ok(ANY), |from| peer(from, ranks))?, bytes, 0)
             };
             let tag =
-                if line.option(b"tag") { line.number_or_any("a tag or -1", u64::from(u32::MAX))? } else { Some(0) };
-            let cpu = if line.option(b"cpu") { small(line, "the number of a CPU")? } else { 0 };
-            let nic = if line.option(b"nic") { small(line, "the number of an interface")? } else { 0 };
+                if line.option(b" tag ") { line.number_or_any("a tag or -1", u64::from(u32::MAX))? } else { Some(0) };
+            let cpu = if line.option(b" cpu ") { small(line, "the number of a CPU")? } else { 0 };
+            let nic = if line.option(b" nic ") { small(line, "the number of an interface")? } else { 0 };
             Task { tag: tag.map_or(ANY, |tag| narrow(tag)), cpu, nic, ..task }
         };
         line.end()?;
@@ -251,7 +256,7 @@ impl Reader {
 
 #[inline(always)]
 fn num_ranks(line: &mut Line) -> Result<u32, Wrong> {
-    line.keyword(b"num_ranks")?;
+    line.keywords(b"num_ranks ")?;
     match line.number("the number of ranks", u64::from(ANY - 1))? {
         0 => Err("num_ranks is 0; at least 1 is needed".to_owned()),
         ranks => Ok(narrow(ranks)),

@@ -43,9 +43,12 @@ impl Builder {
 
     /// Adds a task to the current rank. Tasks that become free at one time start in this order: sends, receives,
     /// others; and within each kind in the order in which the tasks were added.
+    #[inline]
     pub fn task(&mut self, task: Task) -> TaskId {
-        poll();
         let count = self.graph.rows.len() as u64;
+        if count.is_multiple_of(64) {
+            poll();
+        }
         if self.graph.rank_rows.is_empty() {
             self.fail(TaskError::NoRank);
             return TaskId(0);
@@ -69,6 +72,7 @@ impl Builder {
     }
 
     /// Makes `later` wait until `earlier` is done.
+    #[inline]
     pub fn requires(&mut self, later: TaskId, earlier: TaskId) {
         self.edge(later, earlier, false);
     }
@@ -78,6 +82,7 @@ impl Builder {
         self.edge(later, earlier, true);
     }
 
+    #[inline]
     fn edge(&mut self, later: TaskId, earlier: TaskId, started: bool) {
         let first = self.graph.rank_rows.last().copied().unwrap_or(0);
         for task in [later, earlier] {
@@ -100,13 +105,14 @@ impl Builder {
         if !self.edges.is_sorted_by_key(key) {
             self.edges.sort_by_key(key);
         }
+        poll();
         for edges in self.edges.chunk_by(|a, b| a.0 == b.0) {
-            poll();
-            self.graph.add_edges(edges[0].0, edges.iter().map(|&(_, edge)| edge));
+            self.graph.add_edges(edges);
         }
         self.edges.clear();
     }
 
+    #[cold]
     pub(super) fn fail(&mut self, error: TaskError) {
         self.error.get_or_insert(error);
     }

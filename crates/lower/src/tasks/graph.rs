@@ -1,5 +1,6 @@
-//! The tables of a task graph. A task takes 16.25 bytes, which include its only edge to a later task less than 127
-//! tasks ahead. Other edges take 4 bytes each, plus 4 bytes for each task that has such edges.
+//! The tables of a task graph. A task takes 16.25 bytes, which include its only edge to a later task less than 64 tasks
+//! ahead, or its two edges to tasks at most 8 tasks ahead and after each other. Other edges take 4 bytes each, plus 4
+//! bytes for each task that has such edges.
 
 use std::ops::Range;
 
@@ -66,7 +67,8 @@ pub(super) struct Row {
     amount: u32,
     kind: Kind,
     /// The bit [`WIDE`], and in the other bits 0 without edges, [`FAR`] if they are in the tables, else the distance to
-    /// the only task that waits.
+    /// the only task that waits, or [`PAIR`] with the distances, each less one, to the first of two tasks that wait and
+    /// from there to the second, in three bits each.
     flags: u8,
     cpu: u8,
     nic: u8,
@@ -74,13 +76,39 @@ pub(super) struct Row {
 
 /// The flag of a task whose amount is in the table of wide amounts.
 const WIDE: u8 = 1 << 7;
-/// The value of [`Row::edges`] for a task whose edges are in the tables.
+/// The bits of [`Row::flags`] for a task whose edges are in the tables.
 const FAR: u8 = WIDE - 1;
 
+/// The flag of a row with two near edges.
+const PAIR: u32 = 1 << 6;
+
 impl Row {
-    fn edges(self) -> u8 {
-        self.flags & FAR
+    fn is_far(self) -> bool {
+        self.flags & FAR == FAR
     }
+
+    /// Returns the distances to the tasks of near edges, in the order in which they are released; 0 stands for no task.
+    fn near(self) -> [u32; 2] {
+        let edges = u32::from(self.flags & FAR);
+        if edges < PAIR {
+            return [edges, 0];
+        }
+        let first = (edges >> 3 & 7) + 1;
+        if self.is_far() { [0, 0] } else { [first, first + (edges & 7) + 1] }
+    }
+}
+
+/// Returns the bits of [`Row::flags`] for all edges of a task, if they are near.
+fn near_flags(task: u32, edges: &[(u32, Edge)]) -> Option<u32> {
+    // The flag of an edge that waits for a start makes the distance large.
+    let ahead = |at: usize| edges[at].1.0.wrapping_sub(task).wrapping_sub(1);
+    let (first, between) = match edges.len() {
+        1 => return (ahead(0) < PAIR - 1).then(|| ahead(0) + 1),
+        2 => (ahead(0), ahead(1).wrapping_sub(ahead(0)).wrapping_sub(1)),
+        _ => return None,
+    };
+    let flags = PAIR | (first & 7) << 3 | between & 7;
+    (first < 8 && between < 8 && flags < u32::from(FAR)).then_some(flags)
 }
 
 /// A block of 64 tasks: one bit for each task that has edges in the tables, and the number of such tasks before the
@@ -126,6 +154,7 @@ pub struct TaskGraph {
 }
 
 impl TaskGraph {
+    #[inline]
     pub(super) fn pack(&mut self, task: Task) {
         let wide = task.amount > u64::from(u32::MAX);
         let amount = if wide { narrow(self.wide.len()) } else { narrow(task.amount) };
@@ -143,22 +172,21 @@ impl TaskGraph {
         self.far.reserve(tasks.div_ceil(64));
     }
 
-    /// Adds all edges of a task, in order. Calls must have ascending tasks.
-    pub(super) fn add_edges(&mut self, task: u32, edges: impl ExactSizeIterator<Item = Edge> + Clone) {
-        let only = edges.clone().next().filter(|edge| edges.len() == 1 && !edge.started());
-        let ahead = only.and_then(|edge| edge.0.checked_sub(task)).filter(|ahead| (1..u32::from(FAR)).contains(ahead));
+    /// Adds all edges of a task, one or more, in order. Calls must have ascending tasks.
+    pub(super) fn add_edges(&mut self, edges: &[(u32, Edge)]) {
+        let task = edges[0].0;
         let row = &mut self.rows[task as usize];
-        if let Some(ahead) = ahead {
-            row.flags |= narrow::<u8>(ahead);
-            self.near_edges += 1;
-        } else if edges.len() > 0 {
+        if let Some(flags) = near_flags(task, edges) {
+            row.flags |= narrow::<u8>(flags);
+            self.near_edges += edges.len();
+        } else {
             row.flags |= FAR;
             let block = task as usize / 64;
             let before = narrow(self.edge_rows.len());
             self.far.resize(self.far.len().max(block + 1), FarTasks { tasks: 0, before });
             self.far[block].tasks |= 1 << (task % 64);
             self.edge_rows.push(narrow(self.edges.len()));
-            self.edges.extend(edges);
+            self.edges.extend(edges.iter().map(|&(_, edge)| edge));
         }
     }
 
@@ -215,13 +243,20 @@ impl TaskGraph {
         self.rank_rows[rank as usize]..self.rank_rows[rank as usize + 1]
     }
 
+    /// Returns whether a task waits for the start of `id`.
+    #[inline]
+    pub fn is_start_awaited(&self, id: TaskId) -> bool {
+        // Edges that wait for the start are in the tables, and come first.
+        self.rows[id.index()].is_far() && self.far_edges(id)[0].started()
+    }
+
     /// Returns the tasks that wait for `id`, in the order in which `id` releases them, with `true` for those that wait
     /// for its start only.
     #[inline]
     pub fn waiting(&self, id: TaskId) -> impl Iterator<Item = (TaskId, bool)> + '_ {
-        let edges = self.rows[id.index()].edges();
-        let near = (1..FAR).contains(&edges).then(|| (TaskId(id.0 + u32::from(edges)), false));
-        let far = if edges == FAR { self.far_edges(id) } else { &[] };
-        near.into_iter().chain(far.iter().map(|e| (TaskId(e.0 & !Edge::STARTED), e.started())))
+        let row = self.rows[id.index()];
+        let near = row.near().into_iter().filter(|&ahead| ahead > 0).map(move |ahead| (TaskId(id.0 + ahead), false));
+        let far = if row.is_far() { self.far_edges(id) } else { &[] };
+        near.chain(far.iter().map(|e| (TaskId(e.0 & !Edge::STARTED), e.started())))
     }
 }

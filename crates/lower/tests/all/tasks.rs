@@ -181,3 +181,35 @@ fn wide_amounts() {
     let graph = b.finish().unwrap();
     assert_eq!(ids.map(|id| graph.task(id).amount), amounts);
 }
+
+/// Rows have the edges to near tasks, and tables all others; a task releases the same tasks in the same order.
+#[test]
+fn near_and_far_edges() {
+    const AHEAD: [i32; 17] = [-20, -1, 0, 1, 2, 7, 8, 9, 10, 15, 16, 17, 18, 62, 63, 64, 70];
+    let pairs = AHEAD.iter().flat_map(|&first| AHEAD.iter().map(move |&second| [first, second]));
+    for (pair, edges, started) in pairs.flat_map(|pair| [(pair, 1, false), (pair, 2, false), (pair, 2, true)]) {
+        let mut b = Builder::new();
+        b.rank();
+        for _ in 0..91 {
+            b.task(Task::calc(1));
+        }
+        let [first, second] = pair.map(|ahead| TaskId((20 + ahead) as u32));
+        b.requires(first, TaskId(20));
+        match (edges, started) {
+            (1, _) => {}
+            (_, false) => b.requires(second, TaskId(20)),
+            (_, true) => b.irequires(second, TaskId(20)),
+        }
+        let graph = b.finish().unwrap();
+        let expected = match (edges, started) {
+            (1, _) => vec![(first, false)],
+            (_, false) => vec![(first, false), (second, false)],
+            (_, true) => vec![(second, true), (first, false)],
+        };
+        let found = |task| graph.waiting(TaskId(task)).collect::<Vec<_>>();
+        assert_eq!(found(20), expected, "{pair:?}");
+        assert_eq!(graph.is_start_awaited(TaskId(20)), started);
+        assert_eq!((0..91).map(|task| found(task).len()).sum::<usize>(), edges);
+        assert_eq!(graph.edge_count(), edges);
+    }
+}

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use rustc_hash::FxHashMap;
-use unisono_base::{TaskId, interrupt::poll, limits};
+use unisono_base::{TaskId, interrupt::poll, limits, narrow};
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::{Kind, Task, TaskGraph};
 
@@ -151,13 +151,13 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         let mut links = Vec::with_capacity(graph.task_count());
         (0..ranks).for_each(|rank| links.extend(graph.tasks(rank).map(|_| Link::new(rank))));
         let mut wraps = false;
-        for rank in 0..ranks {
-            for task in graph.tasks(rank) {
+        for task in 0..narrow(graph.task_count()) {
+            if task % 64 == 0 {
                 poll();
-                let Task { kind, amount, .. } = graph.task(TaskId(task));
-                wraps |= kind == Kind::Send && prices.may_wrap(amount);
-                graph.waiting(TaskId(task)).for_each(|(later, _)| links[later.index()].wait());
             }
+            let Task { kind, amount, .. } = graph.task(TaskId(task));
+            wraps |= kind == Kind::Send && prices.may_wrap(amount);
+            graph.waiting(TaskId(task)).for_each(|(later, _)| links[later.index()].wait());
         }
         Self {
             graph,
@@ -222,6 +222,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
     fn next(&mut self) -> Option<Event> {
         let event = self.queue.pop();
         if self.ahead == 0 {
+            poll();
             self.ahead = self.read_ahead();
         } else {
             self.ahead -= 1;

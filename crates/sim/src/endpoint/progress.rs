@@ -50,8 +50,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
 
     #[inline]
     pub(super) fn start(&mut self, id: u32) {
-        // Tasks that wait for the start come first.
-        if self.graph.waiting(TaskId(id)).next().is_some_and(|(_, started)| started) {
+        if self.graph.is_start_awaited(TaskId(id)) {
             self.release(id, true, 0);
         }
     }
@@ -65,17 +64,16 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    #[inline]
     fn release(&mut self, id: u32, started: bool, place: usize) {
-        let graph = self.graph;
-        for (later, _) in graph.waiting(TaskId(id)).filter(|w| w.1 == started) {
-            if let Some(due) = self.due.get_mut(later.index()) {
-                *due = (*due).max(self.until);
+        let (links, freed, all_due, until) = (&mut self.links, &mut self.freed[place], &mut self.due, self.until);
+        self.graph.waiting(TaskId(id)).filter(|w| w.1 == started).for_each(|(later, _)| {
+            if let Some(due) = all_due.get_mut(later.index()) {
+                *due = (*due).max(until);
             }
-            if self.links[later.index()].let_go() {
-                self.freed[place].push(later.0);
+            if links[later.index()].let_go() {
+                freed.push(later.0);
             }
-        }
+        });
     }
 
     /// Admits the freed tasks of two ranks, in ascending order of the ranks.
@@ -90,32 +88,38 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     }
 
     /// Stamps and queues the tasks that became free at a rank.
+    #[inline]
     pub(super) fn admit(&mut self, rank: u32, place: usize) {
-        match self.freed[place].len() {
-            0 => {}
-            1 => {
-                let id = self.freed[place][0];
+        match self.freed[place][..] {
+            [] => {}
+            [id] => {
                 self.freed[place].clear();
                 self.queue_task(rank, id);
             }
-            _ => {
-                let freed = std::mem::take(&mut self.freed[place]);
-                // Sends, receives, and all others.
-                for order in [Kind::Send, Kind::Receive, Kind::Calc] {
-                    for &id in &freed {
-                        let task = self.graph.task(TaskId(id));
-                        if task.kind == order || order == Kind::Calc && task.kind == Kind::Reduce {
-                            self.queue_task(rank, id);
-                        }
-                    }
-                }
-                self.freed[place] = freed;
-                self.freed[place].clear();
-            }
+            _ => self.admit_several(rank, place),
         }
     }
 
-    #[inline]
+    fn admit_several(&mut self, rank: u32, place: usize) {
+        let mut freed = std::mem::take(&mut self.freed[place]);
+        let mut left = freed.len();
+        // Sends, receives, and all others.
+        for order in [Kind::Send, Kind::Receive, Kind::Calc] {
+            for &id in &freed {
+                let kind = self.graph.task(TaskId(id)).kind;
+                if kind == order || order == Kind::Calc && kind == Kind::Reduce {
+                    self.queue_task(rank, id);
+                    left -= 1;
+                }
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        freed.clear();
+        self.freed[place] = freed;
+    }
+
     fn queue_task(&mut self, rank: u32, id: u32) {
         let task = self.graph.task(TaskId(id));
         let usage = if task.kind == Kind::Send { Use::Send } else { Use::Compute };

@@ -41,12 +41,17 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
 
     /// Returns whether the event must not be executed: it waits for its clocks and is queued again or joins its class,
     /// or it is the stale event of a head that was replaced.
+    #[inline]
     pub(super) fn waits(&mut self, event: Event, id: u32, key: ClassKey, at: At) -> bool {
+        let free = self.free(key.usage, at);
+        (free > event.time || event.what & WAITED != 0) && self.waits_until(free, event, id, key)
+    }
+
+    fn waits_until(&mut self, free: u64, event: Event, id: u32, key: ClassKey) -> bool {
         let waited = event.what & WAITED != 0;
         if waited && !self.blocked.is_head(key, event.time, event.stamp) {
             return true;
         }
-        let free = self.free(key.usage, at);
         if free <= event.time {
             return false;
         }
@@ -63,6 +68,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
 
     /// Returns whether the CPU of the event waits for a message to leave; then the event, unless it is stale, is parked
     /// until the message has left.
+    #[inline]
     pub(super) fn is_parked(&mut self, event: Event, key: ClassKey, at: At) -> bool {
         let is_held = self.held.get(at.cpu).is_some_and(|&held| held);
         if is_held && self.is_current(event, key) {
@@ -96,10 +102,14 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     }
 
     /// Queues the next event of the class, if `event` was the head of a class.
+    #[inline]
     pub(super) fn next_of_class(&mut self, event: Event, key: ClassKey, at: At) {
-        if event.what & WAITED == 0 {
-            return;
+        if event.what & WAITED != 0 {
+            self.replace_head(event, key, at);
         }
+    }
+
+    fn replace_head(&mut self, event: Event, key: ClassKey, at: At) {
         let time = self.free(key.usage, at).max(event.time);
         if let Some((stamp, id)) = self.blocked.next(key, time) {
             self.queue.push(Event { time, stamp, what: id | event.what & (MESSAGE | WAITED) });

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use unisono_base::{TaskId, interrupt::poll};
+use unisono_base::TaskId;
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::{Kind, Task};
 
@@ -18,7 +18,6 @@ use unisono_base::queue::Event;
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     pub(super) fn step(&mut self, event: Event) -> Result<(), Halt> {
-        poll();
         let id = event.what & !(MESSAGE | WAITED);
         let task = self.graph.task(TaskId(id));
         let owner = self.links[id as usize].owner;
@@ -84,7 +83,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         } else {
             self.carrier.carry(end, id, rank, task.peer, task.amount);
         }
-        let leaves = self.options.leaving.binary_search(&TaskId(id)).is_ok();
+        let leaving = &self.options.leaving;
+        let leaves = !leaving.is_empty() && leaving.binary_search(&TaskId(id)).is_ok();
         if let (true, Some(held)) = (leaves, self.held.get_mut(at.cpu)) {
             *held = true;
         }
