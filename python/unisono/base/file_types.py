@@ -4,11 +4,10 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from unisono import _core
 from unisono._core import InputError
-from unisono.base.files import BYTE_ORDER_MARK, check_regular, exists, file_name, read_text, title
+from unisono.base.files import BYTE_ORDER_MARK, check_regular, exists, file_name, is_file, is_folder, read_text, title
 
 __all__ = [
     "BOUND", "CERTIFICATE", "DIAGNOSIS", "EXPECTATION", "FORMS", "GPU_PLAN", "HEAD", "MACHINE", "PROBE", "PROGRAM",
@@ -35,7 +34,7 @@ def form_of(path: str | os.PathLike[str]) -> str | None:
     A plan for GPUs is recognised by its whole text, any other form by at most :data:`HEAD` bytes.
     """
     name = file_name(path)
-    head = b"" if Path(name).is_dir() else _beginning(name)
+    head = b"" if is_folder(name) else _beginning(name)
     return next((form for form, recognises in FORMS if recognises(name, head)), None)
 
 
@@ -66,18 +65,18 @@ def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, 
 def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
     """Returns whether a file whose name ends in ``.json`` is an execution plan of MSCCL++; False for other names."""
     name = file_name(path)
-    return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))
+    return name.endswith(".json") and is_file(name) and _core.is_gpu_plan(read_text(path))
 
 
 def is_task_program(name: str) -> bool:
     """Returns whether a file begins like a program of tasks in JSON; False for a folder."""
     # The lists may be longer than the beginning that is read, so only the first key is tested.
-    return Path(name).is_file() and re.match(rb'\s*{\s*"(buffers|tasks)"\s*:', _beginning(name)) is not None
+    return is_file(name) and re.match(rb'\s*{\s*"(buffers|tasks)"\s*:', _beginning(name)) is not None
 
 
 def _beginning(name: str) -> bytes:
     check_regular(name)
-    with Path(name).open("rb") as file:
+    with open(name, "rb") as file:  # noqa: PTH123
         return file.read(HEAD).removeprefix(BYTE_ORDER_MARK)
 
 
@@ -151,7 +150,7 @@ def _is_machine(name: str, head: bytes) -> bool:
 
 def _is_program(name: str, head: bytes) -> bool:
     endings = (".et", ".et.gz", ".goal", ".hlo", ".toml", ".json", ".txt")
-    return Path(name).is_dir() or name.endswith(endings) or head.startswith((b"num_ranks", b"HloModule"))
+    return is_folder(name) or name.endswith(endings) or head.startswith((b"num_ranks", b"HloModule"))
 
 
 #: Commands whose JSON is a report, with keys in its beginning. One command may print several kinds of report.

@@ -11,12 +11,14 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from unisono import _core
 from unisono._core import InputError, Schedule
 from unisono.base.messages import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "BYTE_ORDER_MARK",
@@ -27,6 +29,7 @@ __all__ = [
     "exists",
     "file_name",
     "is_file",
+    "is_folder",
     "load",
     "read_bytes",
     "read_inside",
@@ -83,6 +86,11 @@ def exists(path: str | bytes | os.PathLike[str]) -> bool:
 def is_file(path: str | bytes | os.PathLike[str]) -> bool:
     """Returns whether there is a regular file of that name."""
     return os.path.isfile(file_name(path))
+
+
+def is_folder(path: str | bytes | os.PathLike[str]) -> bool:
+    """Returns whether there is a folder of this name."""
+    return os.path.isdir(file_name(path))
 
 
 def read_bytes(
@@ -295,7 +303,7 @@ def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
             _replace(path, os.path.realpath(file_name(path)), raw)
 
 
-def write_figure(folder: Path, name: str, image: bytes, table: str) -> list[str]:
+def write_figure(folder: "Path", name: str, image: bytes, table: str) -> list[str]:
     """Writes a picture as ``NAME.png`` and its numbers as ``NAME.csv``, and returns both paths."""
     write(picture := folder / f"{name}.png", image)
     write(numbers := folder / f"{name}.csv", table)
@@ -457,6 +465,9 @@ def write_folder(path: str | bytes | os.PathLike[str], files: Mapping[str, str |
 
     """
     check_folder(path)
+    # Imported late, because the import takes a twentieth of a start of the program.
+    from pathlib import Path
+
     folder = Path(file_name(path))
     for name, contents in files.items():
         target = folder / name

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
-from pathlib import Path
+from pkgutil import get_data
 from typing import Any
 
 import click
@@ -76,7 +76,7 @@ def _examples(name: str) -> str:
 def _summary(name: str) -> str:
     """Returns the first line of a command's help, read from its file, because importing all commands is slow."""
     word = _word(name)
-    text = Path(__file__).with_name(f"{word}.py").read_text(encoding="utf-8")
+    text = (get_data(__name__, f"{word}.py") or b"").decode()
     found = re.search(rf'^def {word}\(.*?^    """(.*?)(?:"""|\n)', text, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""
 

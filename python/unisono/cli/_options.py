@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -38,6 +37,9 @@ from unisono.cli._types import (
     Shard,
     Share,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _Decorated = Callable[..., Any]
 
@@ -115,7 +117,7 @@ def parameters_of(given: Iterable[tuple[str, str]]) -> dict[str, str] | None:
     return found or None
 
 
-def library_of(target: str | None) -> Path | None:
+def library_of(target: str | None) -> "Path | None":
     """Returns the file of the installed MPI library that a format of tuning files needs; None for other formats."""
     if target != "mpich-json":
         return None

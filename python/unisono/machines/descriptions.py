@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, SupportsIndex
 
 from unisono._core import InputError, Machine, parse_shape, preset_names, require_offer
@@ -132,7 +131,7 @@ def _machine(name: Any) -> Machine:
         raise InputError(f"the machine file '{title(text)}' does not exist; 'unisono machines' lists the presets")
     description = read_text(text, MOST_DESCRIPTION_BYTES)
     with reading(text, "machine file", (MACHINE,), "'unisono machines NAME -o FILE.toml' writes one"):
-        return Machine.from_toml(description, title(text), None, _named_files(description, Path(text).parent))
+        return Machine.from_toml(description, title(text), None, _named_files(description, text))
 
 
 def _described(keys: Mapping[str, Any]) -> Machine:
@@ -149,7 +148,7 @@ def _described(keys: Mapping[str, Any]) -> Machine:
     return Machine.from_toml(text, shown(keys.get("name", "machine")))
 
 
-def _named_files(description: str, folder: Path) -> dict[str, str]:
+def _named_files(description: str, path: str) -> dict[str, str]:
     """Returns, by its name, the text of the file with the cables of a graph; empty if the description names none.
 
     Raises:
@@ -158,6 +157,7 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
     """
     # Imported late, because most machines are presets.
     import tomllib
+    from pathlib import Path
 
     try:
         topology = tomllib.loads(description).get("topology")
@@ -166,7 +166,7 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
     named = topology.get("file") if isinstance(topology, dict) else None
     if not isinstance(named, str):
         return {}
-    return {named: read_inside(folder, named, "the file of the cables of the topology,")}
+    return {named: read_inside(Path(path).parent, named, "the file of the cables of the topology,")}
 
 
 def with_shape(machine_or_name: MachineLike, shape: Shape | None, ranks: SupportsIndex | None = None) -> Machine:

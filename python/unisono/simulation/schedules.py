@@ -3,12 +3,11 @@
 import math
 import os
 from collections.abc import Sequence, Sized
-from pathlib import Path
 from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Schedule, Simulation
-from unisono.base.files import check_regular, file_name, title
+from unisono.base.files import check_regular, file_name, is_folder, title
 from unisono.base.inputs import MachineLike, checked_probability, checked_seed, finite, items, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
@@ -206,7 +205,7 @@ def simulate_goal(
     options = (as_starts(late), as_noise(noise), checked_seed(seed))
     name = file_name(path)
     program = None
-    if Path(name).is_dir():
+    if is_folder(name):
         # Imported late, because GOAL files do not need it.
         from unisono.planning import read_workload
 
@@ -222,7 +221,8 @@ def simulate_goal(
     traced = [] if trace_ranks is None else listed_pes(trace_ranks)
     simulation = run(traced)
     ranks = simulation.nodes
-    about = Traced(Path(title(path)).name, ranks, "" if where is None else where.name, (ranks,), traced)
+    short = title(path).rstrip("/").rpartition("/")[2]
+    about = Traced(short, ranks, "" if where is None else where.name, (ranks,), traced)
     return Run(about, simulation, run)
 
 
