@@ -4,7 +4,7 @@
 //! correct.
 
 use rustc_hash::FxHashMap;
-use unisono_base::{InstrId, NodeId, PhaseId, StreamId, interrupt::poll, narrow};
+use unisono_base::{InstrId, LaneId, NodeId, PhaseId, StreamId, interrupt::poll, narrow, parallel};
 use unisono_collective::Collective;
 
 use crate::schedule::{Instr, Instrs, Operand, PackedOperand, PhaseId16, Schedule, Stream};
@@ -26,8 +26,25 @@ pub enum BuildError {
 }
 
 /// Stands for no instruction: the id that [`Builder::combine`] returns for 0 elements or for a node that does not
-/// exist, and the end of a node's list in `previous`.
+/// exist.
 const NOTHING: InstrId = InstrId(u32::MAX);
+
+/// Stands for no place, at the end of a node's list of places.
+const NOWHERE: u32 = u32::MAX;
+
+/// Schedules with at least this many instructions are sorted by two threads.
+const LONG: usize = 1 << 14;
+
+/// A lane of a node that has instructions.
+struct Place {
+    node: NodeId,
+    lane: u32,
+    instrs: u32,
+    /// The instruction added last.
+    last: InstrId,
+    /// The place of the same node that was created before this one, or [`NOWHERE`].
+    before: u32,
+}
 
 pub struct Builder {
     collective: Collective,
@@ -37,14 +54,19 @@ pub struct Builder {
     phase_ids: FxHashMap<String, usize>,
     phase: u16,
     scratch: Vec<u32>,
-    instrs: Vec<Instr>,
-    /// `(node, lane of the node)` of each instruction, in order of insertion.
-    places: Vec<(NodeId, u32)>,
-    /// For each instruction, the one added before it on the same node, or [`NOTHING`]. `last` has the instruction added
-    /// last on each node.
-    previous: Vec<InstrId>,
-    last: Vec<InstrId>,
+    instrs: Instrs,
+    /// Index of each distinct shape in `instrs`.
+    shapes: FxHashMap<Instr, u32>,
+    places: Vec<Place>,
+    /// Index of each node and lane in `places`.
+    place_ids: FxHashMap<(NodeId, u32), u32>,
+    /// Place of each instruction, in order of insertion.
+    place_of: Vec<u32>,
+    /// For each node, its place that was created last, or [`NOWHERE`].
+    newest: Vec<u32>,
     operands: Vec<PackedOperand>,
+    /// Streams, whose capacity is 1 if an instruction names them, and 0 otherwise. [`Builder::finish`] sets the
+    /// capacity.
     streams: Vec<Stream>,
     bounded: Vec<(StreamId, u32)>,
     sinks: Vec<NodeId>,
@@ -53,6 +75,12 @@ pub struct Builder {
     joins: Vec<InstrId>,
     error: Option<BuildError>,
     keeps_unused: bool,
+}
+
+impl Place {
+    fn is(&self, node: NodeId, lane: u32) -> bool {
+        (self.node, self.lane) == (node, lane)
+    }
 }
 
 impl Builder {
@@ -64,10 +92,12 @@ impl Builder {
             phase_ids: FxHashMap::default(),
             phase: 0,
             scratch: vec![0; collective.ranks as usize],
-            instrs: Vec::new(),
+            instrs: Instrs::default(),
+            shapes: FxHashMap::default(),
             places: Vec::new(),
-            previous: Vec::new(),
-            last: vec![NOTHING; collective.ranks as usize],
+            place_ids: FxHashMap::default(),
+            place_of: Vec::new(),
+            newest: vec![NOWHERE; collective.ranks as usize],
             operands: Vec::new(),
             streams: Vec::new(),
             bounded: Vec::new(),
@@ -82,43 +112,37 @@ impl Builder {
     /// Continues a finished schedule as part of another collective on the same ranks, such as the reduce of an
     /// allreduce. If a rank gains an output that its scratch memory fits into, its `Tmp` operands become `Out`
     /// operands.
-    pub fn resume(schedule: Schedule, collective: Collective) -> Self {
+    pub fn resume(mut schedule: Schedule, collective: Collective) -> Self {
         let mut b = Self::new(collective);
-        let mut to_output = vec![false; schedule.node_count()];
+        let gained = |node: NodeId| schedule.output_len(node) == 0 && node.0 < collective.ranks;
+        let fits = |node: NodeId| schedule.scratch_elements(node) <= collective.output_len(node.0);
+        let moved: Vec<bool> = schedule.all_nodes().map(|node| gained(node) && fits(node)).collect();
+        b.newest.resize(schedule.node_count(), NOWHERE);
+        b.scratch = moved.iter().zip(&schedule.scratch).map(|(&moved, &s)| if moved { 0 } else { s }).collect();
+        let bounded = schedule.streams.iter().enumerate().filter(|(_, s)| s.capacity != s.len);
+        b.bounded = bounded.map(|(n, s)| (StreamId::new(n), s.capacity)).collect();
+        b.operands = std::mem::take(&mut schedule.operands);
+        b.streams = schedule.streams.iter().map(|stream| Stream { capacity: 0, ..*stream }).collect();
         for node in schedule.all_nodes() {
-            let gained = schedule.output_len(node) == 0 && node.0 < collective.ranks;
-            let fits = schedule.scratch_elements(node) <= if gained { collective.output_len(node.0) } else { 0 };
-            to_output[node.index()] = gained && fits;
-            for (lane, id) in schedule.lanes(node).enumerate() {
-                let rows = schedule.lane_instrs(unisono_base::LaneId::new(id));
-                b.places.extend(rows.map(|_| (node, narrow(lane))));
+            for (lane, row) in schedule.lanes(node).enumerate() {
+                for id in schedule.lane_instrs(LaneId::new(row)).map(InstrId::new) {
+                    let (sources, sinks) = schedule.operand_rows(id);
+                    for operand in &mut b.operands[sources.start..sinks.end] {
+                        match operand.get() {
+                            Operand::Tmp(start) if moved[node.index()] => *operand = Operand::Out(start).into(),
+                            Operand::Stream(s) => b.streams[s.index()].capacity = 1,
+                            _ => {}
+                        }
+                    }
+                    b.push(node, narrow(lane), schedule.instr(id));
+                }
             }
         }
-        b.last.resize(schedule.node_count(), NOTHING);
-        for (id, place) in b.places.iter().enumerate() {
-            b.previous.push(std::mem::replace(&mut b.last[place.0.index()], InstrId::new(id)));
-        }
-        let moved = |n: usize| to_output[n];
-        b.scratch = schedule.scratch.iter().enumerate().map(|(n, &s)| if moved(n) { 0 } else { s }).collect();
         b.origin = schedule.origin;
         for (at, name) in schedule.phases.iter().enumerate() {
             b.phase_ids.entry(name.clone()).or_insert(at);
         }
         b.phases = schedule.phases;
-        b.instrs = schedule.instrs.iter().collect();
-        b.operands = schedule.operands;
-        for (instr, _) in b.instrs.iter().zip(&b.places).filter(|(_, place)| moved(place.0.index())) {
-            let first = instr.first_operand as usize;
-            let count = usize::from(instr.sources) + usize::from(instr.sinks);
-            for operand in &mut b.operands[first..first + count] {
-                if let Operand::Tmp(start) = operand.get() {
-                    *operand = Operand::Out(start).into();
-                }
-            }
-        }
-        let bounded = schedule.streams.iter().enumerate().filter(|(_, s)| s.capacity != s.len);
-        b.bounded = bounded.map(|(n, s)| (StreamId::new(n), s.capacity)).collect();
-        b.streams = schedule.streams;
         b.sinks = schedule.sinks;
         b.deps = schedule.deps;
         b
@@ -142,8 +166,7 @@ impl Builder {
     /// Reserves memory for about `instrs` instructions and `streams` streams.
     pub fn reserve(&mut self, instrs: usize, streams: usize) {
         self.instrs.reserve(instrs);
-        self.places.reserve(instrs);
-        self.previous.reserve(instrs);
+        self.place_of.reserve(instrs);
         self.operands.reserve(3 * instrs);
         self.streams.reserve(streams);
         self.sinks.reserve(streams);
@@ -152,7 +175,7 @@ impl Builder {
     /// Adds a node that computes but is not a rank, such as a switch.
     pub fn switch(&mut self) -> NodeId {
         self.scratch.push(0);
-        self.last.push(NOTHING);
+        self.newest.push(NOWHERE);
         NodeId::new(self.scratch.len() - 1)
     }
 
@@ -245,7 +268,7 @@ impl Builder {
         if len == 0 || !self.check_node(node) {
             return NOTHING;
         }
-        let id = InstrId::new(self.instrs.len());
+        let id = InstrId::new(self.place_of.len());
         let most = u64::from(u32::MAX - 1);
         if (self.operands.len() + sources.len() + sinks.len()) as u64 > most {
             self.fail(BuildError::TooMany { what: "operands", found: most + 1, most });
@@ -267,11 +290,13 @@ impl Builder {
         }
         let first_operand = narrow(self.operands.len());
         for &operand in sources.iter().chain(sinks) {
-            if let Operand::Stream(s) = operand
-                && s.index() >= self.streams.len()
-            {
-                self.fail(BuildError::Missing { what: "stream", found: s.0, count: self.streams.len() as u64 });
-                return id;
+            if let Operand::Stream(s) = operand {
+                let count = self.streams.len() as u64;
+                let Some(stream) = self.streams.get_mut(s.index()) else {
+                    self.fail(BuildError::Missing { what: "stream", found: s.0, count });
+                    return id;
+                };
+                stream.capacity = 1;
             }
         }
         self.operands.extend(sources.iter().chain(sinks).map(|&operand| PackedOperand::from(operand)));
@@ -291,15 +316,26 @@ impl Builder {
                 }
             }
         }
-        self.instrs.push(Instr {
-            first_operand,
-            sources: narrow(sources.len()),
-            sinks: narrow(sinks.len()),
-            len,
-            phase: PhaseId16(self.phase),
-        });
-        self.places.push((node, lane));
-        self.previous.push(std::mem::replace(&mut self.last[node.index()], id));
+        let (sources, sinks) = (narrow(sources.len()), narrow(sinks.len()));
+        self.push(node, lane, Instr { first_operand, sources, sinks, len, phase: PhaseId16(self.phase) })
+    }
+
+    /// Appends an instruction, whose operands were appended, to a lane.
+    fn push(&mut self, node: NodeId, lane: u32, instr: Instr) -> InstrId {
+        let id = InstrId::new(self.place_of.len());
+        let at = match self.place_of.last() {
+            Some(&last) if self.places[last as usize].is(node, lane) => last,
+            _ => *self.place_ids.entry((node, lane)).or_insert_with(|| {
+                let new = narrow(self.places.len());
+                let before = std::mem::replace(&mut self.newest[node.index()], new);
+                self.places.push(Place { node, lane, instrs: 0, last: id, before });
+                new
+            }),
+        };
+        let place = &mut self.places[at as usize];
+        (place.instrs, place.last) = (place.instrs + 1, id);
+        self.place_of.push(at);
+        self.instrs.push(instr, &mut self.shapes);
         id
     }
 
@@ -319,17 +355,17 @@ impl Builder {
     /// Returns the last instruction so far of each lane of a node, by the number of the lane.
     pub(crate) fn ends(&self, node: NodeId) -> std::collections::BTreeMap<u32, InstrId> {
         let mut ends = std::collections::BTreeMap::new();
-        let mut at = self.last.get(node.index()).copied().unwrap_or(NOTHING);
-        while at != NOTHING {
-            ends.entry(self.places[at.index()].1).or_insert(at);
-            at = self.previous[at.index()];
+        let mut at = self.newest.get(node.index()).copied().unwrap_or(NOWHERE);
+        while let Some(place) = self.places.get(at as usize) {
+            ends.insert(place.lane, place.last);
+            at = place.before;
         }
         ends
     }
 
     /// Joins the lanes of each node: later instructions of a node start after all earlier ones have completed.
     pub fn join_lanes(&mut self) {
-        self.joins.push(InstrId::new(self.instrs.len()));
+        self.joins.push(InstrId::new(self.place_of.len()));
     }
 
     /// Returns the last instruction so far of each lane of a node, in the order of lanes.
@@ -341,13 +377,18 @@ impl Builder {
     /// instruction before the join of every other lane of its node.
     fn wait_at_joins(&mut self) {
         let mut ends: std::collections::BTreeMap<(NodeId, u32), InstrId> = std::collections::BTreeMap::new();
+        let place = |i: usize| {
+            let place = &self.places[self.place_of[i] as usize];
+            (place.node, place.lane)
+        };
         let mut from = 0;
         for (n, &join) in self.joins.iter().enumerate() {
-            let to = self.joins.get(n + 1).map_or(self.instrs.len(), |next| next.index());
-            ends.extend((from..join.index()).map(|i| (self.places[i], InstrId::new(i))));
+            let to = self.joins.get(n + 1).map_or(self.place_of.len(), |next| next.index());
+            ends.extend((from..join.index()).map(|i| (place(i), InstrId::new(i))));
             from = join.index();
             let mut begun = rustc_hash::FxHashSet::default();
-            for (i, &(node, lane)) in self.places.iter().enumerate().take(to).skip(from) {
+            for i in from..to {
+                let (node, lane) = place(i);
                 if begun.insert((node, lane)) {
                     let others = ends.range((node, 0)..=(node, u32::MAX)).filter(|(place, _)| place.1 != lane);
                     self.deps.extend(others.map(|(_, &end)| (InstrId::new(i), end)));
@@ -377,8 +418,8 @@ impl Builder {
     pub fn finish(mut self) -> Result<Schedule, BuildError> {
         for &(instr, earlier) in &self.deps {
             for id in [instr, earlier] {
-                if id.index() >= self.instrs.len() {
-                    let count = self.instrs.len() as u64;
+                if id.index() >= self.place_of.len() {
+                    let count = self.place_of.len() as u64;
                     self.error.get_or_insert(BuildError::Missing { what: "instruction", found: id.0, count });
                 }
             }
@@ -392,6 +433,7 @@ impl Builder {
         if let Some(error) = self.error {
             return Err(error);
         }
+        let used: Vec<bool> = self.streams.iter().map(|s| s.capacity > 0).collect();
         for s in &mut self.streams {
             s.capacity = s.len;
         }
@@ -399,18 +441,10 @@ impl Builder {
             self.streams[stream.index()].capacity = capacity;
         }
         self.wait_at_joins();
-        self.previous = Vec::new();
-        if !self.places.is_sorted() {
-            self.sort();
-        }
+        let (node_lanes, lane_instrs) = self.sort();
         if !self.keeps_unused {
-            self.drop_unused_streams();
+            self.drop_unused_streams(&used);
         }
-        let (node_lanes, lane_instrs) = self.lanes();
-        // Memory use is highest here, so each table is freed before the next one is built.
-        self.places = Vec::new();
-        let instrs = Instrs::new(&self.instrs);
-        self.instrs = Vec::new();
         self.deps.sort_unstable();
         self.deps.dedup();
         Ok(Schedule {
@@ -420,7 +454,7 @@ impl Builder {
             node_lanes,
             lane_instrs,
             scratch: self.scratch,
-            instrs,
+            instrs: self.instrs,
             operands: self.operands,
             streams: self.streams,
             sinks: self.sinks,
@@ -428,50 +462,48 @@ impl Builder {
         })
     }
 
-    /// Sorts the tables by node and lane, one after another, so that only one table exists twice at a time.
-    fn sort(&mut self) {
-        let mut next = vec![0_usize; self.scratch.len() + 1];
-        self.places.iter().for_each(|place| next[place.0.index() + 1] += 1);
-        (1..next.len()).for_each(|node| next[node] += next[node - 1]);
-        let mut order = vec![0_u32; self.instrs.len()];
-        for (i, place) in (0..).zip(&self.places) {
-            let at = &mut next[place.0.index()];
-            order[*at] = i;
-            *at += 1;
-        }
-        for of_node in order.chunk_by_mut(|&a, &b| self.places[a as usize].0 == self.places[b as usize].0) {
-            of_node.sort_by_key(|&i| self.places[i as usize].1);
-        }
-        self.places = order.iter().map(|&i| self.places[i as usize]).collect();
-        self.instrs = order.iter().map(|&i| self.instrs[i as usize]).collect();
-        let mut operands = Vec::with_capacity(self.operands.len());
-        for instr in &mut self.instrs {
-            poll();
-            let count = usize::from(instr.sources) + usize::from(instr.sinks);
-            let first = instr.first_operand as usize;
-            instr.first_operand = narrow(operands.len());
-            operands.extend_from_slice(&self.operands[first..first + count]);
-        }
-        self.operands = operands;
-        if !self.deps.is_empty() {
-            let mut renamed = vec![InstrId(0); order.len()];
-            for (new, &old) in order.iter().enumerate() {
-                renamed[old as usize] = InstrId::new(new);
+    /// Sorts the tables by node and lane, and returns the tables `node_lanes` and `lane_instrs` of the schedule. Lanes
+    /// are renumbered densely, so a skipped lane number costs nothing.
+    fn sort(&mut self) -> (Vec<u32>, Vec<u32>) {
+        let mut sorted: Vec<usize> = (0..self.places.len()).collect();
+        sorted.sort_unstable_by_key(|&at| (self.places[at].node, self.places[at].lane));
+        let mut node_lanes = Vec::with_capacity(self.scratch.len() + 1);
+        let (mut lane_instrs, mut next, mut end) = (Vec::with_capacity(sorted.len() + 1), vec![0; sorted.len()], 0_u32);
+        for at in sorted {
+            let place = &self.places[at];
+            while node_lanes.len() <= place.node.index() {
+                node_lanes.push(narrow(lane_instrs.len()));
             }
-            for (instr, earlier) in &mut self.deps {
-                *instr = renamed[instr.index()];
-                *earlier = renamed[earlier.index()];
-            }
+            lane_instrs.push(end);
+            next[at] = end;
+            end += place.instrs;
         }
+        node_lanes.resize(self.scratch.len() + 1, narrow(lane_instrs.len()));
+        lane_instrs.push(end);
+        if !self.place_of.is_sorted_by_key(|&at| next[at as usize]) {
+            // The place of each instruction becomes its new id.
+            for id in &mut self.place_of {
+                poll();
+                let next = &mut next[*id as usize];
+                (*id, *next) = (*next, *next + 1);
+            }
+            let new = |id: InstrId| InstrId(self.place_of[id.index()]);
+            let instrs = || self.instrs.sorted(&self.operands, &self.place_of);
+            let deps = || {
+                let mut deps: Vec<_> = self.deps.iter().map(|&(instr, earlier)| (new(instr), new(earlier))).collect();
+                deps.sort_unstable();
+                deps
+            };
+            let is_long = self.place_of.len() >= LONG;
+            let (instrs, deps) = if is_long { parallel::both(instrs, deps) } else { (instrs(), deps()) };
+            ((self.instrs, self.operands), self.deps) = (instrs, deps);
+        }
+        self.place_of = Vec::new();
+        (node_lanes, lane_instrs)
     }
 
     /// Removes streams that no instruction names, such as those of empty chunks.
-    fn drop_unused_streams(&mut self) {
-        let mut used = vec![false; self.streams.len()];
-        for s in self.operands.iter().filter_map(|o| o.get().stream()) {
-            poll();
-            used[s.index()] = true;
-        }
+    fn drop_unused_streams(&mut self, used: &[bool]) {
         if used.iter().all(|&u| u) {
             return;
         }
@@ -492,27 +524,6 @@ impl Builder {
                 *operand = Operand::Stream(renamed[s.index()]).into();
             }
         }
-    }
-
-    /// Returns the tables `node_lanes` and `lane_instrs` of the schedule; `places` must be sorted. Lanes are renumbered
-    /// densely, so a skipped lane number costs nothing.
-    fn lanes(&self) -> (Vec<u32>, Vec<u32>) {
-        let mut node_lanes = Vec::with_capacity(self.scratch.len() + 1);
-        let mut lane_instrs = Vec::new();
-        let mut last = None;
-        for (i, &place) in self.places.iter().enumerate() {
-            poll();
-            while node_lanes.len() <= place.0.index() {
-                node_lanes.push(narrow(lane_instrs.len()));
-            }
-            if last != Some(place) {
-                lane_instrs.push(narrow(i));
-                last = Some(place);
-            }
-        }
-        node_lanes.resize(self.scratch.len() + 1, narrow(lane_instrs.len()));
-        lane_instrs.push(narrow(self.instrs.len()));
-        (node_lanes, lane_instrs)
     }
 }
 

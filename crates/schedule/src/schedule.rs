@@ -87,6 +87,13 @@ pub struct Instr {
     pub phase: PhaseId16,
 }
 
+impl Instr {
+    /// Returns the number of operands.
+    fn operands(&self) -> u32 {
+        u32::from(self.sources) + u32::from(self.sinks)
+    }
+}
+
 /// A phase id in 16 bits, as stored in instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PhaseId16(pub(crate) u16);
@@ -99,7 +106,7 @@ impl From<PhaseId16> for PhaseId {
 
 /// Instructions of a schedule, 8 bytes each. Instructions with the same numbers of operands, length and phase share one
 /// row of `shapes`.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Instrs {
     /// Row of the first operand of each instruction, and the index of the instruction's shape in `shapes`.
     rows: Vec<(u32, u32)>,
@@ -108,21 +115,52 @@ pub(crate) struct Instrs {
 }
 
 impl Instrs {
-    pub fn new(instrs: &[Instr]) -> Self {
-        let (mut shapes, mut known, mut last) = (Vec::<Instr>::new(), FxHashMap::default(), 0);
-        let mut rows = Vec::with_capacity(instrs.len());
-        for instr in instrs {
-            poll();
-            let shape = Instr { first_operand: 0, ..*instr };
-            if shapes.get(last as usize) != Some(&shape) {
-                last = *known.entry(shape).or_insert_with(|| {
-                    shapes.push(shape);
-                    narrow(shapes.len() - 1)
-                });
-            }
-            rows.push((instr.first_operand, last));
+    /// Appends an instruction; `known` has the index of each shape.
+    #[inline]
+    pub fn push(&mut self, instr: Instr, known: &mut FxHashMap<Instr, u32>) {
+        let shape = Instr { first_operand: 0, ..instr };
+        let mut at = self.rows.last().map_or(0, |row| row.1);
+        if self.shapes.get(at as usize) != Some(&shape) {
+            at = *known.entry(shape).or_insert_with(|| {
+                self.shapes.push(shape);
+                narrow(self.shapes.len() - 1)
+            });
         }
-        Self { rows, shapes }
+        self.rows.push((instr.first_operand, at));
+    }
+
+    pub fn reserve(&mut self, count: usize) {
+        self.rows.reserve(count);
+    }
+
+    /// Returns the tables of instructions and operands with instruction `i` in row `to[i]`.
+    pub fn sorted(&self, operands: &[PackedOperand], to: &[u32]) -> (Self, Vec<PackedOperand>) {
+        // Each lane fills its rows in ascending order, so the memory that is written stays in the cache. If the new rows
+        // were filled in order instead, they would be read from random addresses.
+        let mut rows = vec![(0, 0); self.len()];
+        for (&to, &row) in to.iter().zip(&self.rows) {
+            poll();
+            rows[to as usize] = row;
+        }
+        let (mut shapes, mut renamed, mut end) = (Vec::new(), vec![None; self.shapes.len()], 0);
+        for row in &mut rows {
+            poll();
+            let shape = self.shapes[row.1 as usize];
+            let first = *renamed[row.1 as usize].get_or_insert_with(|| {
+                shapes.push(shape);
+                narrow(shapes.len() - 1)
+            });
+            *row = (end, first);
+            end += shape.operands();
+        }
+        let mut moved = vec![PackedOperand::from(Operand::In(0)); operands.len()];
+        for (&to, &(from, shape)) in to.iter().zip(&self.rows) {
+            poll();
+            let (from, count) = (from as usize, self.shapes[shape as usize].operands() as usize);
+            let first = rows[to as usize].0 as usize;
+            moved[first..first + count].copy_from_slice(&operands[from..from + count]);
+        }
+        (Self { rows, shapes }, moved)
     }
 
     pub fn len(&self) -> usize {
