@@ -78,13 +78,22 @@ impl Flow {
     }
 
     fn fill(&mut self, schedule: &Schedule) {
-        let streams = schedule.streams.len();
-        let mut passed = Passed::new(schedule);
-        let (mut writer, mut reader) = (self.writer_rows[..streams].to_vec(), self.reader_rows[..streams].to_vec());
-        let next = |rows: &mut [u32], s: StreamId| {
-            let row = &mut rows[s.index()];
-            *row += 1;
-            *row as usize - 1
+        /// The next rows in `writers` and `readers` of a stream, and the elements that passed its ends; `popped` is used
+        /// if every stream has one sink. The numbers are stored together, because the addresses are random.
+        struct Next {
+            writer: u32,
+            reader: u32,
+            pushed: u32,
+            popped: u32,
+        }
+        let rows = self.writer_rows.iter().zip(&self.reader_rows);
+        let next = |(&writer, &reader)| Next { writer, reader, pushed: 0, popped: 0 };
+        let mut next: Vec<Next> = rows.map(next).collect();
+        let one_sink_each = schedule.has_one_sink_each();
+        let mut by_sink = vec![0; if one_sink_each { 0 } else { schedule.sinks.len() }];
+        let take = |from: &mut u32, count: u32| {
+            *from += count;
+            *from - count
         };
         for id in (0..schedule.instrs.len()).map(InstrId::new) {
             poll();
@@ -92,16 +101,23 @@ impl Flow {
             let (sources, sinks) = schedule.operand_rows(id);
             for row in sources {
                 if let Operand::Stream(s) = schedule.operand(row) {
-                    let start = passed.pop(schedule.row_of_sink(s, self.node_of(id)), len);
+                    let next = &mut next[s.index()];
+                    let popped = if one_sink_each {
+                        &mut next.popped
+                    } else {
+                        &mut by_sink[schedule.row_of_sink(s, self.node_of(id))]
+                    };
+                    let start = take(popped, len);
                     self.position[row] = start;
-                    self.readers[next(&mut reader, s)] = Piece { start, instr: id };
+                    self.readers[take(&mut next.reader, 1) as usize] = Piece { start, instr: id };
                 }
             }
             for row in sinks {
                 if let Operand::Stream(s) = schedule.operand(row) {
-                    let start = passed.push(s, len);
+                    let next = &mut next[s.index()];
+                    let start = take(&mut next.pushed, len);
                     self.position[row] = start;
-                    self.writers[next(&mut writer, s)] = Piece { start, instr: id };
+                    self.writers[take(&mut next.writer, 1) as usize] = Piece { start, instr: id };
                 }
             }
         }
@@ -186,34 +202,4 @@ impl Flow {
 
 fn rows(starts: &[u32], id: StreamId) -> Range<usize> {
     starts[id.index()] as usize..starts[id.index() + 1] as usize
-}
-
-/// Numbers of elements pushed to and popped from each stream, during a pass over a well-formed schedule in any order
-/// that keeps the order of each lane.
-pub(crate) struct Passed {
-    pub pushed: Vec<u32>,
-    /// Number of elements popped at each row of the table of sinks.
-    pub popped: Vec<u32>,
-}
-
-impl Passed {
-    pub fn new(schedule: &Schedule) -> Self {
-        Self { pushed: vec![0; schedule.streams.len()], popped: vec![0; schedule.sinks.len()] }
-    }
-
-    /// Adds `len` elements at the source of a stream, and returns the position of the first one in the stream.
-    #[inline]
-    pub fn push(&mut self, stream: StreamId, len: u32) -> u32 {
-        let pushed = &mut self.pushed[stream.index()];
-        *pushed += len;
-        *pushed - len
-    }
-
-    /// Removes `len` elements at the sink of this row, and returns the position of the first one in the stream.
-    #[inline]
-    pub fn pop(&mut self, sink_row: usize, len: u32) -> u32 {
-        let popped = &mut self.popped[sink_row];
-        *popped += len;
-        *popped - len
-    }
 }

@@ -12,9 +12,9 @@
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId, interrupt};
 
 use crate::{
-    flow::{Flow, Passed},
+    flow::Flow,
     runs::Runs,
-    schedule::{Operand, Schedule},
+    schedule::{Operand, Schedule, Stream},
 };
 
 /// Returns a topological order of all instructions. If there is a cycle, reports one cycle in `found`, and returns only
@@ -97,16 +97,27 @@ struct Next {
 
 const AWAITS: u32 = u32::MAX;
 
+/// A sink of a stream.
+#[derive(Clone, Copy)]
+struct Sink {
+    /// Numbers of elements that the source pushed and that this sink popped.
+    pushed: u32,
+    popped: u32,
+    /// The lane that waits for elements here, or [`NOBODY`]; `writer` is the lane that waits for room.
+    reader: u32,
+    writer: u32,
+}
+
 /// Lanes of a running schedule, and the lanes that wait at each sink.
 struct Lanes<'a> {
     schedule: &'a Schedule,
     node_of_lane: Vec<NodeId>,
     next: Vec<Next>,
-    passed: Passed,
-    /// For each sink of a stream, the lane that waits for elements, or [`NOBODY`]; `writer` has the lane that waits for
-    /// room there, and is empty if every stream can hold all its elements.
-    reader: Vec<u32>,
-    writer: Vec<u32>,
+    /// One entry for each row of the table of sinks, with all numbers of a sink, because the addresses are random.
+    sinks: Vec<Sink>,
+    one_sink_each: bool,
+    /// True if a stream cannot hold all its elements; otherwise no lane waits for room.
+    bounded: bool,
     dependents: Dependents,
     /// Lane of each instruction; `awaited` counts its uncompleted dependencies. Both are empty without dependencies.
     lane_of: Vec<LaneId>,
@@ -122,57 +133,74 @@ impl<'a> Lanes<'a> {
             awaited = vec![0; schedule.instrs.len()];
             schedule.deps.iter().for_each(|(instr, _)| awaited[instr.index()] += 1);
         }
-        // A writer waits only for a stream that cannot hold all its elements.
-        let bounded = schedule.streams.iter().any(|s| s.capacity < s.len);
         Self {
             schedule,
             node_of_lane: schedule.nodes_of_lanes(),
             next: first.iter().map(|&instr| Next { instr, operands: 0, sinks: 0 }).collect(),
-            passed: Passed::new(schedule),
-            reader: vec![NOBODY; schedule.sinks.len()],
-            writer: if bounded { vec![NOBODY; schedule.sinks.len()] } else { Vec::new() },
+            sinks: vec![Sink { pushed: 0, popped: 0, reader: NOBODY, writer: NOBODY }; schedule.sinks.len()],
+            one_sink_each: schedule.has_one_sink_each(),
+            bounded: schedule.streams.iter().any(|s| s.capacity < s.len),
             dependents: Dependents::new(schedule, &[]),
             lane_of,
             awaited,
         }
     }
 
+    /// Returns the sink at which a node pops a stream.
+    #[inline]
+    fn sink(&mut self, stream: StreamId, node: NodeId) -> &mut Sink {
+        let at = if self.one_sink_each { stream.index() } else { self.schedule.row_of_sink(stream, node) };
+        &mut self.sinks[at]
+    }
+
+    /// Returns all sinks of a stream.
+    #[inline]
+    fn sinks(&mut self, stream: StreamId) -> &mut [Sink] {
+        let at = stream.index();
+        &mut self.sinks[if self.one_sink_each { at..at + 1 } else { self.schedule.sink_rows(stream) }]
+    }
+
     /// Returns whether the next instruction of a lane can run. If not, registers the lane at the sink or instruction
     /// that it waits for.
     fn can_run(&mut self, lane: LaneId) -> bool {
         let schedule = self.schedule;
-        let next = &mut self.next[lane.index()];
+        let mut next = self.next[lane.index()];
         if next.instr == schedule.lane_instrs[lane.index() + 1] {
             return false;
         }
         let id = InstrId(next.instr);
         if self.awaited.get(id.index()).is_some_and(|&count| count > 0) {
-            next.operands = AWAITS;
+            self.next[lane.index()].operands = AWAITS;
             return false;
         }
+        let node = self.node_of_lane[lane.index()];
         let (sources, sinks) = schedule.operand_rows(id);
         let len = u64::from(schedule.instrs.get(id).len);
         for row in sources.start + next.operands as usize..sinks.end {
             if let Operand::Stream(s) = schedule.operand(row) {
-                let pushed = u64::from(self.passed.pushed[s.index()]);
-                let stream = schedule.streams[s.index()];
+                let mut waits = false;
                 if row < sources.end {
-                    let sink = schedule.row_of_sink(s, self.node_of_lane[lane.index()]);
-                    if u64::from(self.passed.popped[sink]) + len > pushed {
-                        self.reader[sink] = lane.0;
-                        return false;
+                    let sink = self.sink(s, node);
+                    if u64::from(sink.popped) + len > u64::from(sink.pushed) {
+                        sink.reader = lane.0;
+                        waits = true;
                     }
-                } else if stream.capacity < stream.len {
-                    for sink in schedule.sink_rows(s).skip(next.sinks as usize) {
-                        let waiting = pushed + len - u64::from(self.passed.popped[sink]);
-                        if waiting > u64::from(stream.capacity) {
-                            self.writer[sink] = lane.0;
-                            return false;
+                } else if self.bounded {
+                    let Stream { len: all, capacity, .. } = schedule.streams[s.index()];
+                    for sink in self.sinks(s)[next.sinks as usize..].iter_mut().take_while(|_| capacity < all) {
+                        if u64::from(sink.pushed) + len - u64::from(sink.popped) > u64::from(capacity) {
+                            sink.writer = lane.0;
+                            waits = true;
+                            break;
                         }
                         next.sinks += 1;
                     }
-                    next.sinks = 0;
                 }
+                if waits {
+                    self.next[lane.index()] = next;
+                    return false;
+                }
+                next.sinks = 0;
             }
             next.operands += 1;
         }
@@ -185,6 +213,7 @@ impl<'a> Lanes<'a> {
         let next = &mut self.next[lane.index()];
         let id = InstrId(next.instr);
         *next = Next { instr: id.0 + 1, operands: 0, sinks: 0 };
+        let node = self.node_of_lane[lane.index()];
         let mut wake = |waiting: &mut u32| {
             if *waiting != NOBODY {
                 woken.push(LaneId(std::mem::replace(waiting, NOBODY)));
@@ -192,13 +221,15 @@ impl<'a> Lanes<'a> {
         };
         let len = schedule.instrs.get(id).len;
         for s in schedule.sinks(id).iter().filter_map(Operand::stream) {
-            self.passed.push(s, len);
-            self.reader[schedule.sink_rows(s)].iter_mut().for_each(&mut wake);
+            for sink in self.sinks(s) {
+                sink.pushed += len;
+                wake(&mut sink.reader);
+            }
         }
         for s in schedule.sources(id).iter().filter_map(Operand::stream) {
-            let sink = schedule.row_of_sink(s, self.node_of_lane[lane.index()]);
-            self.passed.pop(sink, len);
-            self.writer.get_mut(sink).into_iter().for_each(&mut wake);
+            let sink = self.sink(s, node);
+            sink.popped += len;
+            wake(&mut sink.writer);
         }
         for &later in self.dependents.of(id) {
             self.awaited[later.index()] -= 1;

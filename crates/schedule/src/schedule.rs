@@ -319,6 +319,12 @@ impl Schedule {
         self.operands[row].get()
     }
 
+    /// Returns whether each stream has one sink. Then row `k` of the sink table is that of stream `k`.
+    pub(crate) fn has_one_sink_each(&self) -> bool {
+        let mut rows = self.streams.iter().enumerate();
+        self.sinks.len() == self.streams.len() && rows.all(|(at, s)| s.first_sink as usize == at)
+    }
+
     /// Returns the row of the sink table at which `sink` pops a stream of a well-formed schedule.
     #[inline]
     pub(crate) fn row_of_sink(&self, id: StreamId, sink: NodeId) -> usize {

@@ -66,6 +66,14 @@ impl Ends {
         let none = End { passed: 0, lane: None };
         let (mut writers, mut readers) = (vec![none.clone(); schedule.streams.len()], vec![none; schedule.sinks.len()]);
         let (mut not_source, mut not_sink) = (Vec::new(), Vec::new());
+        let one_sink_each = schedule.has_one_sink_each();
+        let row_of = |s: StreamId, sink: NodeId| {
+            if one_sink_each {
+                (schedule.sinks[s.index()] == sink).then_some(s.index())
+            } else {
+                schedule.sink_row(s, sink)
+            }
+        };
         for node in nodes.clone().map(NodeId) {
             for lane in schedule.lanes(node).map(LaneId::new) {
                 for id in schedule.lane_instrs(lane).map(InstrId::new) {
@@ -77,7 +85,7 @@ impl Ends {
                         });
                     };
                     for s in schedule.sources(id).iter().filter_map(Operand::stream) {
-                        match schedule.sink_row(s, node) {
+                        match row_of(s, node) {
                             Some(row) if readers[row].pass(lane, len) => two_lanes(s, "read"),
                             Some(_) => {}
                             None => not_sink.push((s, id, node)),

@@ -6,7 +6,7 @@
 //!
 //! Any other combination is a fault. The fault is stored as the value, and reported if it reaches a required output.
 
-use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt, parallel};
+use unisono_base::{Diagnostics, InstrId, NodeId, Span, interrupt, parallel};
 use unisono_collective::{Kind, Required, Source};
 
 use super::{
@@ -18,7 +18,6 @@ use super::{
     segments::{LOST, Memory, Queue, Segment, push_merged},
 };
 use crate::{
-    flow::Passed,
     runs::Runs,
     schedule::{Operand, Schedule},
 };
@@ -99,14 +98,16 @@ enum Wrong {
 struct Machine<'a, C> {
     schedule: &'a Schedule,
     roundings: &'a Roundings,
-    passed: Passed,
+    /// Number of elements popped at each row of the table of sinks, for streams with several sinks.
+    popped: Vec<u32>,
     expressions: &'a mut Expressions,
     contributions: &'a mut C,
     allowance: &'a mut Allowance,
     out: Vec<Memory>,
     tmp: Vec<Memory>,
     streams: Vec<Queue>,
-    /// For each stream, the number of sinks that have not popped all of it. At 0 the stream's contents are freed.
+    /// For each stream with several sinks, the number of sinks that have not popped all of it. At 0 the stream's
+    /// contents are freed.
     waiting_sinks: Vec<u32>,
     /// Faults, and whether each was reported. A segment with the value `END + k` has the fault of row `k`.
     wrong: Vec<(Wrong, bool)>,
@@ -124,7 +125,7 @@ pub fn run<C: Contributions>(
     let mut machine = Machine {
         schedule,
         roundings,
-        passed: Passed::new(schedule),
+        popped: vec![0; schedule.sinks.len()],
         expressions,
         contributions,
         allowance,
@@ -196,10 +197,30 @@ impl<C: Contributions> Machine<'_, C> {
             Operand::Out(start) => fill(self.out[node.index()].touching(Span::new(start, len)), start, len, most, into),
             Operand::Tmp(start) => fill(self.tmp[node.index()].touching(Span::new(start, len)), start, len, most, into),
             Operand::Stream(s) => {
-                let sink = self.schedule.row_of_sink(s, node);
-                let start = self.passed.pop(sink, len);
-                let gap = fill(self.streams[s.index()].touching(Span::new(start, len)), start, len, most, into);
-                self.popped(s, sink);
+                let queue = &mut self.streams[s.index()];
+                let has_one_sink = self.schedule.sink_rows(s).len() == 1;
+                let start = if has_one_sink {
+                    queue.pop(len)
+                } else {
+                    let popped = &mut self.popped[self.schedule.row_of_sink(s, node)];
+                    *popped += len;
+                    *popped - len
+                };
+                let gap = fill(queue.touching(Span::new(start, len)), start, len, most, into);
+                let before = queue.len();
+                match (has_one_sink, start + len == self.schedule.streams[s.index()].len) {
+                    (true, true) => queue.clear(),
+                    (true, false) => queue.drop_popped(),
+                    (false, true) => {
+                        let waiting = &mut self.waiting_sinks[s.index()];
+                        *waiting -= 1;
+                        if *waiting == 0 {
+                            queue.clear();
+                        }
+                    }
+                    (false, false) => {}
+                }
+                self.allowance.free(2 * (before - queue.len()) as u64);
                 gap
             }
         };
@@ -325,9 +346,8 @@ impl<C: Contributions> Machine<'_, C> {
         let (before, after, steps) = match self.schedule.operand(row) {
             Operand::In(_) => unreachable!("Flow refuses writes to in"),
             Operand::Stream(s) => {
-                let base = self.passed.push(s, len);
                 let stream = &mut self.streams[s.index()];
-                let before = stream.len();
+                let (base, before) = (stream.pushed(), stream.len());
                 contents.iter().for_each(|segment| stream.push(segment.moved(base)));
                 (before, stream.len(), contents.len() as u64)
             }
@@ -341,24 +361,6 @@ impl<C: Contributions> Machine<'_, C> {
     #[inline]
     fn spend(&mut self, units: u64, steps: u64) -> Result<(), Stopped> {
         if self.allowance.take(units, steps) { Ok(()) } else { Err(Stopped::OverAllowance) }
-    }
-
-    /// Frees elements of a stream that no sink will read, after the sink in row `sink` has popped some: with one sink
-    /// those before its position, with several sinks all, once every sink has popped all.
-    #[inline]
-    fn popped(&mut self, stream: StreamId, sink: usize) {
-        let (queue, popped) = (&mut self.streams[stream.index()], self.passed.popped[sink]);
-        let before = queue.len();
-        if popped == self.schedule.stream(stream).len {
-            let waiting = &mut self.waiting_sinks[stream.index()];
-            *waiting -= 1;
-            if *waiting == 0 {
-                queue.clear();
-            }
-        } else if self.schedule.sink_rows(stream).len() == 1 {
-            queue.drop_before(u64::from(popped));
-        }
-        self.allowance.free(2 * (before - queue.len()) as u64);
     }
 
     fn judge(mut self, demand: Demand<'_>) -> Result<Outcome, Stopped> {

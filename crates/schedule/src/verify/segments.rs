@@ -1,6 +1,6 @@
 //! The contents of a buffer or a stream: intervals of elements with one expression each.
 
-use unisono_base::Span;
+use unisono_base::{Span, narrow};
 
 /// Value of an element that was read before it was written, which is reported.
 pub const LOST: u32 = u32::MAX;
@@ -15,6 +15,7 @@ pub struct Segment {
 }
 
 impl Segment {
+    #[inline]
     pub fn end(&self) -> u32 {
         self.start + self.len
     }
@@ -218,21 +219,58 @@ impl Memory {
 /// Segments of a stream. If the stream has only one sink, popped segments are dropped.
 #[derive(Default)]
 pub struct Queue {
-    segments: Vec<Segment>,
-    popped: usize,
+    segments: Segments,
+    /// Number of segments at the front that no sink reads again.
+    dropped: u32,
+    /// Number of elements popped by the only sink; 0 if there are several sinks.
+    popped: u32,
+}
+
+/// Segments that a queue holds. One segment, as in most queues, needs no memory at another address.
+#[derive(Default)]
+enum Segments {
+    #[default]
+    Empty,
+    One(Segment),
+    Many(Vec<Segment>),
 }
 
 impl Queue {
+    fn segments(&self) -> &[Segment] {
+        match &self.segments {
+            Segments::Empty => &[],
+            Segments::One(one) => std::slice::from_ref(one),
+            Segments::Many(many) => many,
+        }
+    }
+
     pub fn len(&self) -> usize {
-        self.segments.len()
+        self.segments().len()
+    }
+
+    /// Returns the number of elements pushed. A stream that was cleared has no further pushes.
+    pub fn pushed(&self) -> u32 {
+        self.segments().last().map_or(0, Segment::end)
+    }
+
+    /// Removes `len` elements at the only sink, and returns the position of the first one in the stream.
+    pub fn pop(&mut self, len: u32) -> u32 {
+        self.popped += len;
+        self.popped - len
     }
 
     pub fn push(&mut self, segment: Segment) {
-        push_merged(&mut self.segments, segment);
+        match &mut self.segments {
+            Segments::Empty => self.segments = Segments::One(segment),
+            Segments::One(one) if one.goes_on_in(&segment) => one.len += segment.len,
+            Segments::One(one) if one.end() <= self.popped => *one = segment,
+            Segments::One(one) => self.segments = Segments::Many(vec![*one, segment]),
+            Segments::Many(many) => push_merged(many, segment),
+        }
     }
 
     pub fn touching(&self, span: Span) -> impl Iterator<Item = &Segment> {
-        let rest = &self.segments[self.popped..];
+        let rest = &self.segments()[self.dropped as usize..];
         let from = match rest.first() {
             Some(first) if first.end() <= span.start => rest.partition_point(|s| s.end() <= span.start),
             _ => 0,
@@ -240,20 +278,22 @@ impl Queue {
         rest[from..].iter().take_while(move |s| u64::from(s.start) < span.end())
     }
 
-    /// Drops segments before `end`, which no sink reads again.
-    pub fn drop_before(&mut self, end: u64) {
-        let rest = &self.segments[self.popped..];
-        self.popped += rest.iter().take_while(|s| u64::from(s.end()) <= end).count();
+    /// Drops segments that the only sink has popped.
+    pub fn drop_popped(&mut self) {
+        let Segments::Many(segments) = &mut self.segments else { return };
+        let mut dropped = self.dropped as usize;
+        dropped += segments[dropped..].iter().take_while(|s| s.end() <= self.popped).count();
         // Some popped segments remain, among them always the last one, which the next push may extend.
-        self.popped = self.popped.min(self.segments.len().saturating_sub(1));
-        if self.popped >= 16 && 2 * self.popped >= self.segments.len() {
-            self.segments.drain(..self.popped);
-            self.popped = 0;
+        dropped = dropped.min(segments.len() - 1);
+        if dropped >= 16 && 2 * dropped >= segments.len() {
+            segments.drain(..dropped);
+            dropped = 0;
             // Frees memory, because each of many streams may be full at a different time.
-            if self.segments.capacity() >= 4 * self.segments.len() {
-                self.segments.shrink_to(2 * self.segments.len());
+            if segments.capacity() >= 4 * segments.len() {
+                segments.shrink_to(2 * segments.len());
             }
         }
+        self.dropped = narrow(dropped);
     }
 
     pub fn clear(&mut self) {
