@@ -40,21 +40,27 @@ pub fn check(
     if !has_two_lanes(schedule) {
         return Ok(());
     }
-    let (flow, order) = (&Flow::index(schedule), &order.instrs(schedule)[..]);
+    let flow = &Flow::index(schedule);
     let dependents = Dependents::new(schedule, &[]);
-    let mut rank = vec![0; order.len()];
-    for (at, id) in order.iter().enumerate() {
-        rank[id.index()] = at as u32;
+    // The instructions of each node, whose ids are consecutive, in topological order.
+    let (node_of_lane, mut sorted) = (schedule.nodes_of_lanes(), vec![InstrId(0); schedule.instr_count()]);
+    let mut next: Vec<usize> = schedule.all_nodes().map(|node| schedule.node_instrs(node).start).collect();
+    for (lane, run) in order.iter(schedule) {
+        interrupt::poll();
+        let next = &mut next[node_of_lane[lane.index()].index()];
+        for id in run.map(InstrId) {
+            sorted[*next] = id;
+            *next += 1;
+        }
     }
     let mut open = Vec::new();
     for node in schedule.all_nodes().filter(|&n| schedule.lanes(n).len() > 1) {
-        let mut ids: Vec<InstrId> = schedule.node_instrs(node).map(InstrId::new).collect();
-        ids.sort_unstable_by_key(|id| rank[id.index()]);
-        let mut here = clashes(schedule, flow, &ids, allowance)?;
+        let ids = &sorted[schedule.node_instrs(node)];
+        let mut here = clashes(schedule, flow, ids, allowance)?;
         if here.is_empty() {
             continue;
         }
-        let mut clocks = Clocks::new(schedule, flow, &dependents, &ids, false, allowance)?;
+        let mut clocks = Clocks::new(schedule, flow, &dependents, ids, false, allowance)?;
         for batch in batches(flow, &mut here) {
             clocks.settle(batch, allowance)?;
         }
@@ -65,7 +71,7 @@ pub fn check(
     if open.is_empty() {
         return Ok(());
     }
-    let mut clocks = Clocks::new(schedule, flow, &dependents, order, true, allowance)?;
+    let mut clocks = Clocks::new(schedule, flow, &dependents, &order.instrs(schedule), true, allowance)?;
     for batch in batches(flow, &mut open) {
         if found.is_full() {
             break;
