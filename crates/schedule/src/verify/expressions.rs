@@ -56,6 +56,11 @@ impl Expressions {
         (id >= self.ranks).then(|| self.rows[id as usize].key)
     }
 
+    /// Returns the operand that was created later; `None` for the input of a rank.
+    pub fn younger_operand(&self, id: u32) -> Option<u32> {
+        self.operands(id).map(|key| younger(key) as u32)
+    }
+
     /// Returns the operands of a combination, or an expression and its mark, in the order of a text: operands that may
     /// be swapped are sorted by their lowest ranks. Returns `None` for the input of a rank.
     pub fn written(&self, id: u32) -> Option<(u32, u32)> {

@@ -14,6 +14,10 @@ use super::expressions::{END, Expressions};
 /// Greatest number of combinations of results that get a name.
 const MOST: usize = 1 << 22;
 
+/// Number of spans whose expressions are read at once, and the most expressions of each that are read ahead.
+const AHEAD: usize = 4;
+const MOST_AHEAD: usize = 1 << 12;
+
 /// Words of the text that are not ranks: they state a combination, an output, a span or a mark. The number of an
 /// expression has the highest bit set.
 pub const COMBINE: u32 = (1 << 30) | 1;
@@ -58,9 +62,12 @@ impl Name {
         self.word(OUTPUT);
         self.word(rank);
         let mut open = Vec::new();
-        for &(span, id) in output {
+        for (n, &(span, id)) in output.iter().enumerate() {
             if self.digest.is_none() {
                 return;
+            }
+            if self.expressions && n % AHEAD == 0 {
+                self.read_ahead(&output[n..], expressions);
             }
             if self.expressions {
                 self.write(id, &mut open, expressions);
@@ -69,6 +76,23 @@ impl Name {
             self.word(span.start);
             self.word(span.len);
         }
+    }
+
+    /// Reads the expressions of the first spans, so that they are in the cache when they are written. The address of an
+    /// expression is known only after the combination before it was read, so the spans take turns.
+    fn read_ahead(&self, output: &[(Span, u32)], expressions: &Expressions) {
+        let mut ids: Vec<u32> = output.iter().take(AHEAD).map(|one| one.1).collect();
+        for _ in 0..MOST_AHEAD {
+            ids.retain_mut(|id| {
+                let younger = expressions.younger_operand(*id).filter(|_| self.numbers[*id as usize] == 0);
+                *id = younger.unwrap_or(*id);
+                younger.is_some()
+            });
+            if ids.is_empty() {
+                break;
+            }
+        }
+        std::hint::black_box(ids);
     }
 
     fn write(&mut self, id: u32, open: &mut Vec<(u32, bool)>, expressions: &Expressions) {
