@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use rustc_hash::FxHashMap;
-use unisono_base::{InstrId, NodeId, Span};
+use unisono_base::{InstrId, NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_schedule::{Builder, Operand};
 use unisono_synthesis::{self as synthesis, Message, Roots};
@@ -15,6 +15,9 @@ use crate::{
         shapes::{blocks, sums_for_all},
     },
 };
+
+/// Stands for no arrival.
+const NONE: u32 = u32::MAX;
 
 /// Emits the messages of a forest as instructions, in the order of the timetable.
 pub(super) struct Messages<'a> {
@@ -48,21 +51,29 @@ impl Messages<'_> {
         (Span::new(own, part.len), all)
     }
 
-    /// Returns the index of a chunk on a rank in the tables of [`Progress`].
-    fn index(&self, root: u32, chunk: u32, rank: u32) -> usize {
+    /// Returns the index of a chunk at its root in the tables of [`Progress`].
+    fn at_root(&self, root: u32, chunk: u32) -> usize {
         let turn = if self.roots == Roots::All { root } else { 0 };
-        (turn * self.forest.chunks + chunk) as usize * self.case.collective.ranks as usize + rank as usize
+        (turn * self.forest.chunks + chunk) as usize
     }
 
-    /// Returns a table with `empty` for each chunk on each rank.
-    fn table<T: Clone>(&self, empty: T) -> Vec<T> {
-        let ranks = self.case.collective.ranks as usize;
-        vec![empty; self.roots.list(self.case.collective.ranks).len() * self.forest.chunks as usize * ranks]
+    /// Returns the index of a chunk on a rank in the tables of [`Progress`].
+    fn index(&self, root: u32, chunk: u32, rank: u32) -> usize {
+        self.at_root(root, chunk) * self.case.collective.ranks as usize + rank as usize
     }
 
     pub fn begin(&self) -> Progress {
-        let (received, made) = (self.table(None), self.table(None));
-        Progress { received, arrived: self.table(Vec::new()), made, operands: self.table(Vec::new()) }
+        let ranks = self.case.collective.ranks;
+        let chunks = self.roots.list(ranks).len() * self.forest.chunks as usize;
+        let all = chunks * ranks as usize;
+        Progress {
+            received: vec![None; all],
+            arrived: vec![NONE; all],
+            arrivals: Vec::new(),
+            sources: Vec::new(),
+            made: vec![None; chunks],
+            operands: vec![Vec::new(); chunks],
+        }
     }
 
     /// Sends a chunk down an edge of its tree. `is_made`: the root computed the chunk, so the chunk is not in its
@@ -79,8 +90,11 @@ impl Messages<'_> {
         let stream = Operand::Stream(b.stream(from, &[to]));
         let lane = self.lanes.sends(edge.from, edge.ends[0]);
         let sent = b.combine(from, lane, len, &[source], &[stream]);
-        let before = self.index(m.root, m.chunk, edge.from);
-        let earlier = if at_root { at.made[before] } else { at.received[before] };
+        let earlier = if at_root {
+            at.made[self.at_root(m.root, m.chunk)]
+        } else {
+            at.received[self.index(m.root, m.chunk, edge.from)]
+        };
         if let Some(earlier) = earlier {
             b.after(sent, earlier);
         }
@@ -106,18 +120,26 @@ impl Messages<'_> {
         let edge = m.edge;
         let (node, above) = (NodeId(edge.to), NodeId(edge.from));
         let up = Operand::Stream(b.stream(node, &[above]));
-        let mut sources = vec![Operand::In(all)];
-        sources.append(&mut at.arrived[self.index(m.root, m.chunk, edge.to)]);
+        at.sources.clear();
+        let mut last = at.arrived[self.index(m.root, m.chunk, edge.to)];
+        while let Some(&(operand, before)) = at.arrivals.get(last as usize) {
+            at.sources.push(operand);
+            last = before;
+        }
+        at.sources.push(Operand::In(all));
+        at.sources.reverse();
         let lane = self.lanes.sends(edge.to, edge.ends[1]);
-        let sent = b.combine(node, lane, len, &sources, &[up]);
+        let sent = b.combine(node, lane, len, &at.sources, &[up]);
         if let Some(turns) = &mut self.turns {
             turns.entry(edge.to).or_default().insert(lane, Some(sent));
         }
-        let index = self.index(m.root, m.chunk, edge.from);
         if edge.from != m.root {
-            at.arrived[index].push(up);
+            let last = &mut at.arrived[self.index(m.root, m.chunk, edge.from)];
+            at.arrivals.push((up, *last));
+            *last = narrow(at.arrivals.len() - 1);
             return;
         }
+        let index = self.at_root(m.root, m.chunk);
         let lane = self.lanes.receives(m.root, m.root);
         if self.sums.is_some() {
             self.add_in_order(b, m, (edge.to, up), at);
@@ -134,7 +156,7 @@ impl Messages<'_> {
         let lane = self.lanes.receives(m.root, m.root);
         let Some(sums) = &self.sums else { return };
         let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
-        let index = self.index(m.root, m.chunk, m.root);
+        let index = self.at_root(m.root, m.chunk);
         let mut ready = vec![arrived];
         if at.operands[index].is_empty() {
             at.operands[index] = vec![None; sums.sum_of.len()];
@@ -157,12 +179,16 @@ impl Messages<'_> {
     }
 }
 
-/// The state of each chunk on each rank.
+/// The state of each chunk, for `received` and `arrived` on each rank.
 pub(super) struct Progress {
     /// The instruction that received a chunk, if any.
     received: Vec<Option<InstrId>>,
-    /// The sums that arrived from children.
-    arrived: Vec<Vec<Operand>>,
+    /// Index in `arrivals` of the sum that arrived last from a child, or [`NONE`].
+    arrived: Vec<u32>,
+    /// Sums from children, each with the index of the sum of the same chunk that arrived at the same rank before.
+    arrivals: Vec<(Operand, u32)>,
+    /// The sources of one instruction, whose memory is used again.
+    sources: Vec<Operand>,
     /// The last instruction that added to a chunk at its root, if any.
     made: Vec<Option<InstrId>>,
     /// The operands of the sums of a chunk at its root; `None` for operands that have not arrived.
