@@ -180,6 +180,15 @@ def test_other_and_cut_logs_get_one_sentence(text: str, needed: str) -> None:
     assert needed in str(refused.value)
 
 
+def test_matrices_that_are_not_used_have_a_note() -> None:
+    assert of(SEEDS[2]).notes == []
+    other = "memcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)\n           0         1\n 0     53.12     53.10\n"
+    log = of(f"{SEEDS[2]}{other}\nmemory latency SM CPU(row) <-> GPU(column) (ns)\n           0\n 0    602.10\n")
+    assert log.pairs == of(SEEDS[2]).pairs
+    (note,) = log.notes
+    assert "2 matrices are not used, as 'memcpy CE CPU(row) <- GPU(column)" in note
+
+
 def rates_of(machine: un.Machine) -> list[float]:
     """Returns the measured rates of a machine's cables in Gb/s, by line of its description."""
     table = machine.describe()

@@ -28,6 +28,8 @@ _P2P_GPU = re.compile(r"^Device: (\d{1,9}), (.*?), pciBusID")
 _NO_ACCESS = re.compile(r"^Device=(\d{1,9}) CANNOT Access Peer Device=(\d{1,9})\s*$")
 _NVBANDWIDTH = re.compile(r"^nvbandwidth Version|^Running \w+\.$|^memcpy (?:CE|SM) ", re.MULTILINE)
 _NVBANDWIDTH_TITLE = re.compile(r"^memcpy (CE|SM) GPU\(row\) (<-|->) GPU\(column\) bandwidth \(GB/s\)\s*$")
+#: The title of any matrix of nvbandwidth.
+_NVBANDWIDTH_MATRIX = re.compile(r"^\S.*(?:\(GB/s\)|\(ns\))\s*$")
 _VALUE = re.compile(r"\d{1,9}\.\d{2}")
 _PERFTEST_HEAD = re.compile(r"^\s*#bytes\s+(?:#sl\s+)?#iterations\s")
 _PERFTEST_COLUMN = re.compile(r"#bytes|#iterations|#sl|[\w.%]+(?: \w+)?\[[^\]]+\]|tps average")
@@ -159,17 +161,25 @@ def _copies(lines: list[str], origin: str) -> LinkLog:
 
 def _nvbandwidth(lines: list[str], origin: str) -> LinkLog:
     log, found = LinkLog(origin), dict[tuple[int, int, str], float]()
+    others: list[str] = []
     for at, line in enumerate(lines):
         if title := _NVBANDWIDTH_TITLE.match(line):
             for (row, column), rate in _matrix(lines, at + 1, origin):
                 key = (row, column, title[1]) if title[2] == "->" else (column, row, title[1])
                 found[key] = max(rate, found.get(key, 0.0))
+        elif _NVBANDWIDTH_MATRIX.match(line):
+            others.append(line.strip())
     if not found:
         raise InputError(
             f"{origin} has no matrix 'memcpy CE|SM GPU(row) <- GPU(column) bandwidth (GB/s)', or is cut before it; run "
             "nvbandwidth -t device_to_device_memcpy_write_sm"
         )
     log.pairs = [Pair(source, target, 8 * rate, way == "SM") for (source, target, way), rate in found.items()]
+    if others:
+        log.notes.append(
+            f"{origin}: {len(others)} matrices are not used, as {shown(others[0])}: only those of copies from GPU to "
+            "GPU in one direction are"
+        )
     return log
 
 
