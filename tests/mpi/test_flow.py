@@ -152,6 +152,7 @@ def cases_of_two(folder: Path) -> dict[str, Case]:
     return {
         "calibrate": command("calibrate", "-o", folder / "m.toml", "--rounds", "10", "--json", fails=True),
         "library": command("bench", "allreduce", "--plan", plan, "--sizes", "64,256", "--rounds", "1", "--json"),
+        "alone": command("bench", "reduce", "--sizes", "64,256", "--rounds", "1", "--json"),
         "elsewhere": command("bench", "allreduce", "--plan", elsewhere, "--sizes", "64,256", "--rounds", "1", "--json"),
         "tune": command("tune", "allreduce,broadcast", *said, "--for", "openmpi-rules", "--json"),
         "other": command("tune", "broadcast", *few[2:], "--for", "mpich-json", "-o", folder / "other.plan"),
@@ -379,6 +380,16 @@ def test_rows_of_the_library_are_timed_as_such(of_two: dict[str, list[Ran]], tmp
     assert [row["ratio"] for row in shown["rows"]] == [row["ratio"] for row in timed["rows"]]
     assert [row["algorithm"] for row in timed["rows"]] == ["recursive-doubling", "library"]
     assert [row["ran"]["planned_calls"] > 0 for row in timed["rows"]] == [True, False]
+
+
+def test_two_ranks_time_the_library_alone(of_two: dict[str, list[Ran]]) -> None:
+    timed = json_of_ranks(of_two["alone"])
+    assert (timed["plan"], timed["notes"]) == (None, [])
+    for row in timed["rows"]:
+        assert row["algorithm"] == "library"
+        assert row["seconds"] == row["default_seconds"] > 0
+        assert (row["ratio"], row["rounds_won"]) == (None, None)
+        assert row["ran"]["planned_calls"] == 0
 
 
 def test_rows_that_were_tuned_elsewhere_are_timed_and_noted(of_two: dict[str, list[Ran]]) -> None:

@@ -1,4 +1,4 @@
-"""`unisono bench`: planned schedules beside the library's own, under mpiexec."""
+"""`unisono bench`: the library's collectives, alone or beside planned schedules, under mpiexec."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ _MOST_COUNT = 2**31 - 1
 
 @click.command()
 @click.argument("collective", type=COLLECTIVE)
-@click.option("--plan", "plan_file", metavar="FILE.plan", required=True, help="The plan whose schedules are timed.")
+@click.option("--plan", "plan_file", metavar="FILE.plan", help="The plan to time beside the library [no plan].")
 @click.option(
     "--vs",
     type=click.Choice(["default"]),
@@ -46,8 +46,8 @@ _MOST_COUNT = 2**31 - 1
 )
 @click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Number of interleaved rounds.")
 @json_option
-def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_json: bool) -> int:  # noqa: ARG001
-    """Times COLLECTIVE by a plan and by the MPI library in alternation, under mpiexec."""
+def bench(collective: str, plan_file: str | None, vs: str, sizes: str, rounds: int, as_json: bool) -> int:  # noqa: ARG001
+    """Times COLLECTIVE by the MPI library, in alternation with a plan if one is given, under mpiexec."""
     mpi = import_alike()
     world = mpi.COMM_WORLD
 
@@ -60,6 +60,8 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
             raise InputError(f"--rounds is {rounds}, and must be at least 1")
         check_several(world, "a comparison", "bench allreduce --plan T.plan")
         counts = [size // 4 for size in sizes_of(sizes)]
+        if plan_file is None:
+            return counts, []
         rows = [row for row in load_plans(plan_file) if row["collective"] == collective]
         if not rows:
             raise InputError(f"'{plan_file}' has no rows for {collective}; 'unisono show {plan_file}' lists its rows")
@@ -75,16 +77,19 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
         return counts, rows
 
     counts, table = together(world, checked)
-    check_alike(world, {f"the content of '{plan_file}'": fingerprint(Path(plan_file).read_bytes())}, ALIKE)
     note_shared_cores(mpi, world)
-    contestants = [Collectives(mpi, world), Collectives(mpi, world, plan_file)]
-    notes = _notes(table, contestants[0].conditions(), plan_file)
+    contestants, notes = [Collectives(mpi, world)], list[str]()
+    if plan_file is not None:
+        check_alike(world, {f"the content of '{plan_file}'": fingerprint(Path(plan_file).read_bytes())}, ALIKE)
+        contestants.append(Collectives(mpi, world, plan_file))
+        notes = _notes(table, contestants[0].conditions(), plan_file)
     rows: list[dict[str, Any]] = []
     with progress("timing") as on_size:
         for at, count in enumerate(counts, start=1):
             result = contest(mpi, world, contestants, collective, count, rounds)
             if world.rank == 0:
-                default, planned = result.timings
+                default, planned = result.timings[0], result.timings[-1]
+                both = plan_file is not None and planned.seconds > 0
                 row = _row(table, per_node, 4 * count)
                 rows.append(
                     {
@@ -93,8 +98,8 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
                         "params": {} if row is None else row["params"],
                         "seconds": planned.seconds,
                         "default_seconds": default.seconds,
-                        "ratio": default.seconds / planned.seconds if planned.seconds > 0 else None,
-                        "rounds_won": result.won(1),
+                        "ratio": default.seconds / planned.seconds if both else None,
+                        "rounds_won": None if plan_file is None else result.won(1),
                         "rounds": rounds,
                         "ran": _ran(collective, row, world.size, count, planned, default),
                     }
@@ -134,7 +139,9 @@ def _ran(
     """Returns the evidence of which algorithm ran: the calls that the plan served, and the bits of the result."""
     ours = None if row is None or row["algorithm"] is None else _bits(collective, row, ranks, count)
     served, calls = planned.served, planned.calls
-    if row is None or row["algorithm"] is None:
+    if planned is default:
+        shown, warning = "no plan", False
+    elif row is None or row["algorithm"] is None:
         unserved = "the library, as no row of the plan is for it" if row is None else "the library, as the plan has it"
         shown = unserved if served == 0 else "the plan served calls that it leaves to the library"
         warning = served != 0
@@ -179,7 +186,12 @@ def _bits(collective: str, row: PlanRow, ranks: int, count: int) -> str | None:
     return checksum(outputs[0])
 
 
-def _print(collective: str, ranks: int, plan_file: str, rows: list[dict[str, Any]]) -> None:
+def _print(collective: str, ranks: int, plan_file: str | None, rows: list[dict[str, Any]]) -> None:
+    if plan_file is None:
+        print_lines(f"{collective} of float32 on {ranks} ranks, by the library")
+        times = [[str(row["bytes"]), f"{row['default_seconds'] * 1e6:.2f}"] for row in rows]
+        print_table(["bytes", "library µs"], times, ["bytes", "library µs"])
+        return
     cells = [
         [
             str(row["bytes"]),
