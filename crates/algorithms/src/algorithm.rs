@@ -188,19 +188,21 @@ impl Message {
         self.send_nic.max(self.receive_nic)
     }
 
-    /// Returns the time of rounds in each of which every rank sends and receives equally many messages of some length,
-    /// and reduces them if `reduces`.
+    /// Returns the time of rounds in each of which a rank sends and receives equally many messages of some length, and
+    /// reduces them if `reduces`. Interfaces may still have gaps of earlier rounds to wait for.
     pub fn rounds_ns(rounds: impl IntoIterator<Item = (u32, Message)>, reduces: bool) -> f64 {
-        let (mut total, mut busy, mut last) = (0.0, 0.0, 0.0);
+        let (mut now, mut sends, mut receives) = (0.0_f64, 0.0_f64, 0.0_f64);
         for (messages, m) in rounds.into_iter().filter(|round| round.0 > 0) {
-            let (count, reduce) = (f64::from(messages), if reduces { m.reduce } else { 0.0 });
-            let gap = if m.slack > 0.0 { 0.0 } else { m.gap_ns() };
-            let apart = (count - 1.0) * gap.max(m.send_cpu).max(m.receive_cpu);
-            total += (apart + m.arrival_ns(false)).max(count * m.hold_ns(false)) + count * reduce;
-            busy += count * m.gap_ns();
-            last = m.arrival_ns(reduces) - m.gap_ns() - m.slack;
+            let (count, more) = (f64::from(messages), f64::from(messages - 1));
+            (sends, receives) = (sends.max(now), receives.max(now + m.flight));
+            let sent = (now + more * m.send_cpu).max(sends + more * m.send_nic - m.slack);
+            let received = (now + m.flight + more * m.receive_cpu).max(receives + more * m.receive_nic - m.slack);
+            let arrived = (sent + m.flight).max(received) + m.receive_cpu;
+            let reduced = if reduces { count * m.reduce } else { 0.0 };
+            now = arrived.max(now + count * m.hold_ns(false)) + reduced;
+            (sends, receives) = (sends + count * m.send_nic, receives + count * m.receive_nic);
         }
-        total.max(busy + last)
+        now
     }
 }
 

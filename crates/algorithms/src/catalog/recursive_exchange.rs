@@ -230,15 +230,26 @@ impl RankAlgorithm for RecursiveExchange {
     }
 }
 
-/// Returns about the time of distance doubling, for the first ranks, which have the most blocks, or for the last ones.
+/// Returns about the time of distance doubling: the latest of three paths. Ranks that serve ranks set apart begin late;
+/// they wait for others only in the stages in which another rank of their group is late too.
 fn exchange_ns(case: &Case, radix: u32) -> f64 {
     let c = &case.collective;
     let sets = Sets::new(c.ranks, radix);
     let (others, apart) = (sets.radix - 1, sets.apart.min(sets.radix - 1));
-    let round = |messages: u32, blocks: u32| (messages, case.message(u64::from(blocks) * case.bytes(c.elements)));
-    let ns = |blocks: &dyn Fn(u32) -> u32| {
-        let stages = (0..sets.stages).map(|stage| round(others, blocks(sets.radix.pow(stage))));
-        Message::rounds_ns(iter::once(round(apart, 1)).chain(stages).chain([round(apart, c.ranks)]), false)
+    let late = sets.apart.div_ceil(others);
+    let message = |blocks: u32| case.message(u64::from(blocks) * case.bytes(c.elements));
+    let collect = (apart, Message { send_cpu: 0.0, send_nic: 0.0, ..message(1) });
+    let whole = message(c.ranks);
+    let flight = whole.flight + whole.receive_cpu;
+    let expand = (apart, Message { flight, receive_cpu: 0.0, receive_nic: 0.0, ..whole });
+    let ns = |blocks: &dyn Fn(u32) -> u32, waits: &dyn Fn(u32) -> bool, last: Option<(u32, Message)>| {
+        let stages = (0..sets.stages).map(|stage| sets.radix.pow(stage)).map(|group| {
+            let m = message(blocks(group));
+            (others, if waits(group) { m } else { Message { flight: 0.0, ..m } })
+        });
+        Message::rounds_ns(iter::once(collect).chain(stages).chain(last), false)
     };
-    ns(&|group| sets.first(group)).max(ns(&|group| group))
+    let first = |group| sets.first(group);
+    let serving = ns(&first, &|group| late > group, Some(expand));
+    serving.max(ns(&first, &|_| true, None)).max(ns(&|group| group, &|_| true, None))
 }
