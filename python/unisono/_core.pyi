@@ -754,6 +754,7 @@ def bounds(
     machine: Machine,
     elements: int,
     dtype: str = "f32",
+    operator: str = "sum",
     root: int | tuple[int, int] | None = None,
     model: str | None = None,
 ) -> list[Bound]: ...

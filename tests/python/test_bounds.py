@@ -235,6 +235,13 @@ def test_a_bound_names_what_an_imported_machine_may_lack(sm: int, says: bool, tm
     assert un.machine(on.describe()).describe() == on.describe()
 
 
+def test_bounds_take_the_operator_of_a_plan() -> None:
+    request: dict[str, Any] = {"shape": 8, "elements": 64}
+    assert un.bounds("allreduce", "archer", **request, op="max") == un.bounds("allreduce", "archer", **request)
+    with pytest.raises(un.InputError, match="nope"):
+        un.bounds("allreduce", "archer", **request, op="nope")
+
+
 def test_the_fan_out_is_that_of_logp() -> None:
     """The bound is that of Culler et al., "LogP: towards a realistic model", Fig. 3: L=6, o=2, g=4, P=8, time 24."""
     machine = {"name": "m", "kind": "endpoint", "model": "logp", "L_ns": 6, "o_ns": 2, "g_ns": 4}

@@ -224,17 +224,19 @@ pub fn check_bound<'py>(py: Python<'py>, text: &str, machine: &Machine) -> PyRes
 
 /// Returns `[{name, cycles, seconds, reference, source, assumes}]` of all bounds that apply.
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, dtype = "f32", root = None, model = None))]
+#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, model = None))]
+#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn bounds<'py>(
     py: Python<'py>,
     collective: &str,
     machine: &Machine,
     elements: &Bound<'py, PyAny>,
     dtype: &str,
+    operator: &str,
     root: Option<&Bound<'py, PyAny>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = Request { model, ..request(collective, machine, elements, dtype, "sum", root, None)? };
+    let request = Request { model, ..request(collective, machine, elements, dtype, operator, root, None)? };
     let found = detached(py, || Problem::new(&request).map(|problem| bounds_of(&problem)))?;
     to_python(py, &found.map_err(plan_error)?)
 }

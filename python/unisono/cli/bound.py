@@ -59,7 +59,13 @@ def bound(as_json: bool, **options: Any) -> None:
         )
     note_unused(request.collective)
     bounds = unisono.bounds(
-        request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model
+        request.collective,
+        machine,
+        elements=count,
+        dtype=request.dtype,
+        op=request.op,
+        root=request.root,
+        model=request.model,
     )
     notes = machine.notes(count * unisono.dtypes()[request.dtype], request.model)
     # Bounds hold for every schedule, so the best schedule that a format can express shows the cost of the format.

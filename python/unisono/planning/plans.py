@@ -113,6 +113,7 @@ def bounds(
     elements: SupportsIndex | None = None,
     bytes: SupportsIndex | str | None = None,
     dtype: str = "f32",
+    op: str = "sum",
     root: Root = 0,
     model: str | None = None,
 ) -> list[Bound]:
@@ -125,6 +126,6 @@ def bounds(
         InputError: a name, size, shape or root that does not exist.
 
     """
-    kind, of = names.collective(collective), names.datatype(dtype)
+    kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
     count = element_count(elements, bytes, of, kind)
-    return _core.bounds(kind, with_shape(machine, shape, ranks), count, of, checked_root(root), model)
+    return _core.bounds(kind, with_shape(machine, shape, ranks), count, of, how, checked_root(root), model)
