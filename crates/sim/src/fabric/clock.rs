@@ -3,16 +3,18 @@
 //!
 //! PEs are grouped into tiles of whole rows, each with its own list of visits. All tiles run cycle by cycle together
 //! while wavelets may cross between them. While none can for some cycles (a reduce along all rows at once), each tile
-//! runs these cycles on its own, so that its PEs stay in the cache.
+//! runs these cycles on its own, so that its PEs stay in the cache, and of tiles that are alike only the first one runs
+//! ([`super::alike`]).
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
 use unisono_base::{interrupt::poll, limits, narrow, rounded};
 use unisono_collective::{Dtype, Operator};
-use unisono_lower::wafer::{End, Port, WaferProgram};
+use unisono_lower::wafer::WaferProgram;
 
 use super::{
     Options, Run,
+    alike::Crossing,
     blocks::Trial,
     error::SimError,
     moves::{Log, sources},
@@ -24,8 +26,8 @@ use super::{
     values::Values,
 };
 
-/// Approximate number of PEs in a tile: their state fits in a core's own cache.
-const TILE_PES: u32 = 1024;
+/// Approximate number of PEs in a tile: their state fits in a core's own cache. More tiles are alike if they are small.
+const TILE_PES: u32 = 128;
 
 /// Number of cycles in advance for which a visit can be noted; a visit further ahead is noted before its time and then
 /// again.
@@ -137,9 +139,7 @@ pub struct Clock<'a> {
     pub(super) trial: Trial,
     /// True if the run is packed from the start.
     pub packs_at_once: bool,
-    /// For each thread, the first operation that sends on a color that crosses the edge of a tile, as sorted `(PE,
-    /// thread, operation)`.
-    crossing: Vec<(u32, u32, u32)>,
+    pub(super) crossing: Crossing,
     /// True after an operation of `crossing` has begun, so that wavelets may cross between tiles.
     crossed: bool,
     pub(super) cycle: u32,
@@ -195,7 +195,7 @@ impl<'a> Clock<'a> {
             in_blocks: false,
             trial: Trial::default(),
             packs_at_once: false,
-            crossing: crossing(program, &tables, rows),
+            crossing: Crossing::default(),
             crossed: false,
             tables,
             cycle: 0,
@@ -209,6 +209,8 @@ impl<'a> Clock<'a> {
         let skips = options.noop_probability <= 0.0 && !machine.packs_at_once;
         let period = if skips { options.period } else { 0 };
         machine.steady = Steady::new(period, &machine);
+        let can_copy = period > 0 && options.blocks_from > 0 && !machine.noisy && machine.traced.is_empty();
+        machine.crossing = Crossing::new(&machine, rows, can_copy);
         Ok(machine)
     }
 
@@ -222,7 +224,7 @@ impl<'a> Clock<'a> {
     }
 
     #[inline]
-    fn note(&mut self, pe: u32, slot: u32) {
+    pub(super) fn note(&mut self, pe: u32, slot: u32) {
         self.noted[pe as usize] |= 1 << slot;
         if self.in_blocks {
             return;
@@ -256,7 +258,7 @@ impl<'a> Clock<'a> {
 
     pub fn run(mut self) -> Result<Run, SimError> {
         for pe in 0..narrow::<u32>(self.program.pe_count()) {
-            if !self.program.threads(pe as usize).is_empty() {
+            if !self.program.threads(pe as usize).is_empty() && self.crossing.runs(pe) {
                 self.note(pe, self.start(pe as usize).min(HORIZON - 1));
             }
         }
@@ -265,7 +267,7 @@ impl<'a> Clock<'a> {
             now = self.run_blocks(now)?;
         }
         while !self.tiles.iter().all(Tile::is_idle) && now < LAST_CYCLE {
-            let window = self.window(now);
+            let window = self.window(now)?;
             for tile in 0..self.tiles.len() {
                 self.run_tile(tile, now, window)?;
             }
@@ -282,14 +284,14 @@ impl<'a> Clock<'a> {
                 accepted: "shorter ones",
             });
         }
-        self.cycle = now;
+        self.copy_tiles(now)?;
         self.end()
     }
 
     /// Returns a number of cycles in which no wavelet can cross between tiles; 1 if some can in the next cycle.
-    fn window(&mut self, now: u32) -> u32 {
+    fn window(&mut self, now: u32) -> Result<u32, SimError> {
         if self.crossed {
-            return 1;
+            return Ok(1);
         }
         let before = |&(pe, thread, op): &(u32, u32, u32)| {
             let t = &self.threads[thread as usize];
@@ -299,12 +301,13 @@ impl<'a> Clock<'a> {
             let ahead = self.steady.ahead(pe, thread as usize, now, &self.threads);
             t.elements_before(self.program, op as usize).saturating_sub(ahead)
         };
-        let free = self.crossing.iter().map(before).min();
+        let free = self.crossing.first.iter().map(before).min();
         if free == Some(0) {
             self.crossed = true;
+            self.copy_tiles(now)?;
             self.join_tiles();
         }
-        free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32)
+        Ok(free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32))
     }
 
     pub(super) fn leave_tiles(&mut self) {
@@ -475,33 +478,3 @@ const BYTES_A_PE: u128 = 600;
 const BYTES_AN_OP: u128 = 160;
 const STEPS_AN_OP: u128 = 2000;
 const STEPS_A_VISIT: u128 = 60;
-
-/// Returns the first operation of each thread that sends on a color with a link across the edge of any tile.
-fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32, u32)> {
-    let mut colors = [false; 256];
-    for pe in 0..program.pe_count() {
-        let row = program.grid.row_col(narrow::<u32>(pe)).0;
-        for r in &tables.rows[tables.pe_rows[pe] as usize..tables.pe_rows[pe + 1] as usize] {
-            let over = |port: Port, edge: u32| r.outputs[port.index()] != NONE && row % rows == edge;
-            if over(Port::North, 0) || over(Port::South, rows - 1) {
-                colors[usize::from(r.color)] = true;
-            }
-        }
-    }
-    let mut crossing = Vec::new();
-    for pe in 0..program.pe_count() {
-        for thread in program.threads(pe) {
-            let sends = |op: &usize| {
-                program.sinks(*op).iter().any(|e| if let End::Fabric(c) = e { colors[usize::from(*c)] } else { false })
-            };
-            // Only the first such operation of a thread matters: once it begins, tiles can no longer run on their own.
-            crossing.extend(
-                program
-                    .thread_ops(thread)
-                    .find(sends)
-                    .map(|op| (narrow::<u32>(pe), narrow::<u32>(thread), narrow::<u32>(op))),
-            );
-        }
-    }
-    crossing
-}

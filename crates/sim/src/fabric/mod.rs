@@ -24,11 +24,12 @@
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
 //! The simulator's cost depends on events: a PE is visited only in cycles in which one of its wavelets or operations
-//! may move, and not while it repeats the moves of its previous period (`steady`). Runs that hardly repeat continue
-//! block by block (`blocks`), with their state packed into bit masks if the program allows it (`packed`). No decision
-//! depends on values, so the simulation moves no values: they are computed afterwards, operation by operation, from the
-//! recorded moves (`moves`, `values`).
+//! may move, and not while it repeats the moves of its previous period (`steady`) or those of a PE in another row
+//! (`alike`). Runs that hardly repeat continue block by block (`blocks`), with their state packed into bit masks if the
+//! program allows it (`packed`). No decision depends on values, so the simulation moves no values: they are computed
+//! afterwards, operation by operation, from the recorded moves (`moves`, `values`).
 
+mod alike;
 mod blocks;
 pub(crate) mod clock;
 mod data;
@@ -62,8 +63,8 @@ pub struct Options {
     /// Cycle in which each PE starts; empty if all start in cycle 0.
     pub start: Vec<u32>,
     pub seed: u64,
-    /// Cycles after which the state of a PE is expected to repeat, so that the PE can be skipped; 0 disables this.
-    /// Results do not depend on it.
+    /// Cycles after which the state of a PE is expected to repeat, so that the PE can be skipped; 0 disables this, and
+    /// the skipping of rows that do the same as others. Results do not depend on it.
     pub period: u32,
     /// Fewest PEs for which a run that rarely repeats continues in blocks of PEs. If its state can be packed, 64 PEs
     /// suffice, and blocks are used from the start if the program looks suitable. 0 runs every program in blocks from

@@ -74,6 +74,26 @@ impl Log {
         *e = Entry { key, count, since: e.since };
     }
 
+    /// Sorts the ended runs by entry and returns their number, for [`Self::copy`].
+    pub fn sort(&mut self) -> usize {
+        self.closed.sort_by_key(|c| c.0);
+        self.closed.len()
+    }
+
+    /// Copies the records of an entry to one without records, and adds `shift` to the keys; the first `sorted` ended
+    /// runs are sorted, and only these are copied.
+    pub fn copy(&mut self, (from, to): (u32, u32), shift: u32, sorted: usize) {
+        let shifted = |key: u32| if key == NONE { NONE } else { key + shift };
+        let mut at = self.closed[..sorted].partition_point(|c| c.0 < from);
+        while at < sorted && self.closed[at].0 == from {
+            let (_, key, count) = self.closed[at];
+            self.closed.push((to, shifted(key), count));
+            at += 1;
+        }
+        let current = self.current[from as usize];
+        self.current[to as usize] = Entry { key: shifted(current.key), ..current };
+    }
+
     /// Returns the `(key, count)` runs of all entries in order, and the start of each entry's runs.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; queues have 32-bit numbers")]
     fn into_rows(mut self) -> (Vec<(u32, u32)>, Vec<u32>) {

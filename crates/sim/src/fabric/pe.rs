@@ -102,6 +102,18 @@ impl Thread {
         (self.places, self.places_end) = (op_places[op], op_places[op + 1]);
     }
 
+    /// Returns this state for a thread whose operations come `shift` later and end at `end`; an operation that has not
+    /// begun may differ there.
+    pub fn shifted(&self, (program, op_places): (&WaferProgram, &[u32]), shift: u32, end: u32) -> Self {
+        let mut t = Self { op: self.op + shift, end, ..self.clone() };
+        if t.started && !t.is_done() {
+            (t.places, t.places_end) = (op_places[t.op as usize], op_places[t.op as usize + 1]);
+        } else {
+            t.load(program, op_places);
+        }
+        t
+    }
+
     /// Returns the range of sources that the next step takes.
     #[inline]
     fn takes(&self) -> Range<usize> {
@@ -270,7 +282,7 @@ impl Thread {
 }
 
 /// Returns whether the first step of an operation takes two sources.
-fn takes_pairs(program: &WaferProgram, op: usize) -> bool {
+pub fn takes_pairs(program: &WaferProgram, op: usize) -> bool {
     program.op(op).chunk == 1 || !matches!(program.sources(op), [End::Fabric(_), End::Fabric(_), ..])
 }
 

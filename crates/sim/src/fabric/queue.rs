@@ -242,6 +242,15 @@ impl Queues {
         self.heads[queue as usize].front.0 += cycles;
     }
 
+    /// Copies the state of a queue to another one with the same capacity.
+    pub fn copy(&mut self, from: u32, to: u32) {
+        let (head, other) = (self.heads[from as usize], &mut self.heads[to as usize]);
+        let (start, row, feeder) = (other.start, other.row, other.feeder);
+        *other = Head { start, row, feeder, ..head };
+        let first = head.start as usize;
+        self.slots.copy_within(first..=first + usize::from(head.mask), start as usize);
+    }
+
     /// Copies the queues `queues` from the tables `from`.
     pub fn copy_from(&mut self, from: &Self, queues: std::ops::Range<u32>) {
         let heads = queues.start as usize..queues.end as usize;

@@ -199,15 +199,22 @@ impl Clock<'_> {
         Ok(())
     }
 
-    /// Wakes all PEs at the beginning of a cycle; afterwards no PE sleeps.
+    /// Wakes all PEs at the beginning of a cycle; afterwards no PE sleeps any more.
     pub(super) fn end_sleep(&mut self) -> Result<(), SimError> {
+        self.wake_all()?;
+        self.steady = Steady { still: std::mem::take(&mut self.steady.still), ..Steady::default() };
+        Ok(())
+    }
+
+    /// Wakes all PEs at the beginning of a cycle, and forgets the copies of their states.
+    pub(super) fn wake_all(&mut self) -> Result<(), SimError> {
         for pe in 0..narrow(self.steady.naps.len()) {
             if self.steady.sleeps(pe) {
                 self.wake(pe)?;
                 self.note_at(pe, self.cycle);
             }
         }
-        self.steady = Steady { still: std::mem::take(&mut self.steady.still), ..Steady::default() };
+        self.steady.naps.fill(Nap::AWAKE);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use unisono_lower::{
 };
 use unisono_machine::{Grid, Machine, Wafer};
 use unisono_schedule::{Builder, Operand};
-use unisono_sim::fabric::{Options, TraceRequest, run};
+use unisono_sim::fabric::{Options, Run, TraceRequest, run};
 
 use crate::{
     fabric_oracle::{self, Counts},
@@ -101,6 +101,46 @@ fn trees_run_in_blocks_as_without() {
                 let name = format!("{name} {params:?}, {kind} of {elements} on {grid}");
                 assert_eq!(in_blocks(0), never, "{name}, at once");
                 assert_eq!(in_blocks(1), never, "{name}, when restless");
+            }
+        }
+    }
+}
+
+/// Grids of several tiles, of which many are alike until wavelets cross the rows. Without control wavelets some programs
+/// are stuck or collide; in a traced run no state of a tile is copied.
+#[test]
+fn rows_that_are_alike_run_as_without() {
+    let line = ["chain", "tree", "two-phase", "auto-gen", "star"];
+    let mut number = 0;
+    for (grid, elements, queue_depth) in
+        [(Grid::new(5, 70), 37, 4), (Grid::new(26, 12), 96, 2), (Grid::new(4, 130), 64, 1)]
+    {
+        for (x, y) in line.iter().flat_map(|x| line.map(|y| (*x, y))) {
+            for (kind, name, root) in [
+                (Kind::Reduce, "x-y", 0),
+                (Kind::Reduce, "x-y", 2 * grid.cols + 3),
+                (Kind::Allreduce, "x-y-allreduce", 0),
+                (Kind::Scan, "x-y-scan", 0),
+            ] {
+                let c = Collective::new(kind, grid.count() as u32, elements, u64::from(root), Operator::Sum, Dtype::F32).unwrap();
+                let case = Case::on_grid(c, grid, 5.0);
+                let Ok((algorithm, params)) = resolve(name, &case, &Params::new().with("x", x).with("y", y)) else {
+                    continue;
+                };
+                number += 1;
+                if !soak::runs(number) {
+                    continue;
+                }
+                let Ok(placed) = algorithm.build(&case, &params) else { continue };
+                let Ok(program) = prove_and_lower(&placed, &wse2()) else { continue };
+                let name = format!("{name} {x} {y} to {root}, {kind} of {elements} on {grid}");
+                let options = Options { queue_depth, ..Options::default() };
+                same_for_every_period(&name, &program, &options);
+                same_for_every_period(&name, &program.without_controls(), &options);
+                same_as_oracle(&name, &program, &options);
+                let trace = TraceRequest { pes: vec![0, grid.cols + 1] };
+                let traced = run(&program, &Options { trace, ..options.clone() }).unwrap();
+                assert_eq!(run(&program, &options).unwrap(), Run { trace: Vec::new(), ..traced }, "{name}, traced");
             }
         }
     }
