@@ -22,7 +22,7 @@ class PyUnisono(PythonPackage):
 
     depends_on("python@3.11:", type=("build", "link", "run"))
     depends_on("py-maturin@1.9:1", type="build")
-    depends_on("rust@1.88:", type="build")
+    depends_on("rust@1.89:", type="build")
 
     depends_on("py-click@8.2:8", type=("build", "run"))
     depends_on("py-matplotlib@3.10:3", type=("build", "run"))
