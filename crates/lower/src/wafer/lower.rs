@@ -233,10 +233,8 @@ fn programs(
     switches: &[Switch],
 ) -> Result<WaferProgram, LowerError> {
     let schedule = placed.schedule;
-    let grid = placed.placement.grid;
-    let mut pes = Vec::with_capacity(schedule.node_count());
     let mut rest = visits;
-    for node in schedule.all_nodes() {
+    let program = |node: NodeId| -> Result<PeProgram, LowerError> {
         check();
         let here = rest.partition_point(|v| v.pe == node.0);
         let (mine, others) = rest.split_at(here);
@@ -253,9 +251,14 @@ fn programs(
         }
         waits(schedule, flow, node, &mut pe)?;
         check_limits(&pe, node, wafer)?;
-        pes.push(pe);
-    }
-    Ok(WaferProgram::assemble(grid, *schedule.collective(), schedule.phases().to_vec(), pes))
+        Ok(pe)
+    };
+    // The tables take one program after another, so only one is in memory.
+    let mut all = Ok(());
+    let pes = schedule.all_nodes().map(program).map_while(|pe| pe.map_err(|e| all = Err(e)).ok());
+    let program =
+        WaferProgram::assemble(placed.placement.grid, *schedule.collective(), schedule.phases().to_vec(), pes);
+    all.map(|()| program)
 }
 
 fn step(placed: OnGrid, flow: &Flow, colors: &Colors, switches: &[Switch], id: InstrId) -> Result<Step, LowerError> {
