@@ -78,8 +78,8 @@ impl Flow {
     }
 
     fn fill(&mut self, schedule: &Schedule) {
-        /// The next rows in `writers` and `readers` of a stream, and the elements that passed its ends; `popped` is used
-        /// if every stream has one sink. The numbers are stored together, because the addresses are random.
+        /// The next rows in `writers` and `readers` of a stream, and the elements that passed its ends; `popped` is
+        /// used if every stream has one sink. The numbers are stored together, because the addresses are random.
         struct Next {
             writer: u32,
             reader: u32,

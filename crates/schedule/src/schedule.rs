@@ -135,8 +135,8 @@ impl Instrs {
 
     /// Returns the tables of instructions and operands with instruction `i` in row `to[i]`.
     pub fn sorted(&self, operands: &[PackedOperand], to: &[u32]) -> (Self, Vec<PackedOperand>) {
-        // Each lane fills its rows in ascending order, so the memory that is written stays in the cache. If the new rows
-        // were filled in order instead, they would be read from random addresses.
+        // Each lane fills its rows in ascending order, so the written memory stays in the cache. If the new rows were
+        // filled in order instead, they would be read from random addresses.
         let mut rows = vec![(0, 0); self.len()];
         for (&to, &row) in to.iter().zip(&self.rows) {
             poll();

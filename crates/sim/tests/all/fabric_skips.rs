@@ -106,8 +106,8 @@ fn trees_run_in_blocks_as_without() {
     }
 }
 
-/// Grids of several tiles, of which many are alike until wavelets cross the rows. Without control wavelets some programs
-/// are stuck or collide; in a traced run no state of a tile is copied.
+/// Grids of several tiles, of which many are alike until wavelets cross the rows. Without control wavelets some
+/// programs are stuck or collide; in a traced run no state of a tile is copied.
 #[test]
 fn rows_that_are_alike_run_as_without() {
     let line = ["chain", "tree", "two-phase", "auto-gen", "star"];
