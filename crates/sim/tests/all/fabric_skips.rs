@@ -122,7 +122,9 @@ fn rows_that_are_alike_run_as_without() {
                 (Kind::Allreduce, "x-y-allreduce", 0),
                 (Kind::Scan, "x-y-scan", 0),
             ] {
-                let c = Collective::new(kind, grid.count() as u32, elements, u64::from(root), Operator::Sum, Dtype::F32).unwrap();
+                let c =
+                    Collective::new(kind, grid.count() as u32, elements, u64::from(root), Operator::Sum, Dtype::F32)
+                        .unwrap();
                 let case = Case::on_grid(c, grid, 5.0);
                 let Ok((algorithm, params)) = resolve(name, &case, &Params::new().with("x", x).with("y", y)) else {
                     continue;
