@@ -37,6 +37,7 @@ pub const fn with(kind: Kind, ours: &'static str, theirs: &'static str, settings
 pub const DEFAULTS: &[(&str, &str, &str)] = &[
     ("binary-tree", "segment", "8192"),
     ("binomial", "radix", "2"),
+    ("bruck", "radix", "2"),
     ("dissemination", "ways", "1"),
     ("pipelined-chain", "segment", "8192"),
     ("recursive-exchange", "order", "doubling"),
