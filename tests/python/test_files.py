@@ -26,6 +26,13 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def test_an_empty_name_is_refused() -> None:
+    for words in (["simulate", "--goal", ""], ["verify", ""], ["show", ""]):
+        ran = call(*words)
+        assert ran.code == 2
+        assert "''" in ran.err or "empty" in ran.err, words
+
+
 @pytest.mark.parametrize("ending", [".sched", ".json", ".registers", ".toml", ".py", ".plan", ".goal", ".xml"])
 def test_a_pipe_is_refused_and_not_waited_for(ending: str, tmp_path: Path) -> None:
     pipe = tmp_path / f"pipe{ending}"

@@ -200,10 +200,12 @@ def check_regular(path: str | bytes | os.PathLike[str]) -> os.stat_result:
     """Returns the status of a file that may be read.
 
     Raises:
-        InputError: the file is not a regular file (a device may never end).
+        InputError: the name is empty, or the file is not a regular file (a device may never end).
         OSError: the file does not exist, or its status cannot be read.
 
     """
+    if not os.fspath(path):
+        raise InputError("the name of a file is empty; write '.' for the current folder")
     with _named(path):
         found = os.stat(file_name(path))
     _refuse_irregular(path, found)
