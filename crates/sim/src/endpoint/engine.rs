@@ -157,7 +157,9 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             }
             let Task { kind, amount, .. } = graph.task(TaskId(task));
             wraps |= kind == Kind::Send && prices.may_wrap(amount);
-            graph.waiting(TaskId(task)).for_each(|(later, _)| links[later.index()].wait());
+            for (later, _) in graph.waiting(TaskId(task)) {
+                links[later.index()].wait();
+            }
         }
         Self {
             graph,

@@ -66,14 +66,18 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
 
     fn release(&mut self, id: u32, started: bool, place: usize) {
         let (links, freed, all_due, until) = (&mut self.links, &mut self.freed[place], &mut self.due, self.until);
-        self.graph.waiting(TaskId(id)).filter(|w| w.1 == started).for_each(|(later, _)| {
+        // A loop is compiled in place; `for_each` on this iterator is a call.
+        for (later, on_start) in self.graph.waiting(TaskId(id)) {
+            if on_start != started {
+                continue;
+            }
             if let Some(due) = all_due.get_mut(later.index()) {
                 *due = (*due).max(until);
             }
             if links[later.index()].let_go() {
                 freed.push(later.0);
             }
-        });
+        }
     }
 
     /// Admits the freed tasks of two ranks, in ascending order of the ranks.
