@@ -1,5 +1,5 @@
-//! Properties of a file's results that concern their bits (`ranks`, `place` and so on, see docs/proofs.md), for sums in
-//! the executor's order.
+//! The bit-level properties of a file's results (`ranks`, `place` and so on, see docs/proofs.md). They depend on the
+//! order in which the executor adds.
 
 use serde::Serialize;
 use unisono_schedule::verify::{Proof, Rounding, Roundings};
@@ -9,7 +9,7 @@ use unisono_schedule::verify::{Proof, Rounding, Roundings};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct FileBits {
     pub bits: Vec<&'static str>,
-    /// A reason why one of the missing properties does not hold.
+    /// A reason why a missing property does not hold.
     #[serde(rename = "unlike_elements")]
     pub unlike: Option<String>,
     /// The digest of the elements' expressions ([`Proof::element_class`]); `None` without the property `place`, or if
@@ -19,8 +19,8 @@ pub struct FileBits {
 }
 
 impl FileBits {
-    /// Returns the properties that a proof found, without `place` if an executor adds some elements in an order of its
-    /// own, which `own_order` describes.
+    /// Returns the properties that a proof found. If the executor adds some elements in an order of its own, which
+    /// `own_order` describes, the property `place` is removed.
     pub fn new(proof: &Proof, roundings: &Roundings, own_order: &str) -> Self {
         let mut found = Self {
             bits: proof.bits.clone(),
@@ -29,7 +29,7 @@ impl FileBits {
         };
         if roundings.values().any(|rounding| matches!(rounding, Rounding::Own(_))) {
             found.drop("place", own_order);
-            // The expressions that the proof compares do not show this order.
+            // The proof compares the expressions of the schedule, which do not contain the executor's order.
             found.unlike = Some(own_order.to_owned());
         }
         found

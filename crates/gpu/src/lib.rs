@@ -21,8 +21,7 @@ use unisono_lower::{File, VerifiedFile};
 use unisono_machine::{Description, InNetwork, Machine, Wafer, network::Protocol};
 use unisono_schedule::verify::Method;
 
-/// The number of processors of an A100, which has the fewest of the GPUs that executors of plans support. An H100 has
-/// 132.
+/// The number of processors of an A100, the smallest GPU that executors of plans support. An H100 has 132.
 pub const PROCESSORS: u32 = 108;
 
 /// All formats, sorted by name.
@@ -110,7 +109,8 @@ pub fn not_of_gpus(machine: &Machine) -> Option<String> {
 }
 
 /// Returns the reason why a GPU with `processors` processors cannot run the thread blocks of a plan; `None` if it can.
-/// Each block needs a processor, because a waiting block can keep another from getting one.
+/// All blocks must be resident at once: a block that waits keeps its processor, and the block that it waits for needs
+/// another one.
 fn too_many_blocks(gpu: u32, blocks: usize, processors: u32) -> Option<String> {
     (blocks > processors as usize).then(|| {
         format!(

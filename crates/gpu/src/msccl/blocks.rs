@@ -1,5 +1,5 @@
-//! Thread blocks: the operations of a GPU in a topological order of the schedule, each in the thread block of its
-//! connections.
+//! The thread blocks of a GPU. The operations of the GPU are in a topological order of the schedule, and each operation
+//! is in the thread block that owns its connections.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct Maker<'a> {
     pub flow: &'a Flow,
     pub pieces: &'a Pieces,
     pub connections: &'a Connections,
-    /// The most thread blocks of a GPU.
+    /// The maximum number of thread blocks of a GPU.
     pub most: usize,
 }
 
@@ -134,8 +134,9 @@ impl Maker<'_> {
         blocks
     }
 
-    /// Returns for each lane the start of scratch memory for partial results, as long as the longest piece of the lane.
-    /// The first starts at chunk `next`, after the schedule's own.
+    /// Returns, for each lane, the start of its scratch memory for partial results. The memory of a lane is as long as
+    /// the longest piece of the lane. The first lane's memory starts at chunk `next`, after the scratch memory of the
+    /// schedule.
     fn temporaries(&self, node: NodeId, mut next: u32) -> Vec<Place> {
         let s = self.schedule;
         let lane = |lane: usize| {
@@ -196,9 +197,9 @@ impl Blocks {
     }
 }
 
-/// Separates a reduction that does not wait from one before it into the same place, because the executor's parser would
-/// merge them. A merged step has the length of the last reduction, a limited number of sources, and results with other
-/// bits, since the destination is added last. A step with `is_awaited` ends a run of merged steps.
+/// Separates a reduction without a wait from a preceding reduction into the same place. The executor's parser would
+/// merge the two. The merged step would have the length of the last reduction, a limited number of sources, and results
+/// with other bits, because it adds the destination last. A step with `is_awaited` ends a run of merged steps.
 fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
     let Op::Reduce { into, .. } = work.op else { return };
     if let Some(last) = steps.last_mut().filter(|last| last.kind == Type::Reduce && last.destination == into && !waits)
@@ -208,7 +209,7 @@ fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
 }
 
 fn step(op: Option<&Op<usize>>, count: u32, waits_for: Option<(u32, u32)>) -> Step {
-    // Unused operands repeat the used one, as msccl-tools writes them.
+    // An unused operand repeats the used operand, as in files of msccl-tools.
     let (kind, source, destination) = match op {
         None => (Type::Nothing, None, None),
         Some(&Op::Send { from, .. }) => (Type::Send, Some(from), None),

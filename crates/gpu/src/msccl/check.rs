@@ -44,8 +44,8 @@ pub struct Checked {
     pub buffers: Vec<&'static str>,
     /// The sizes at which the file was proved, or up to which it does not hang, in words.
     pub sizes: String,
-    /// Sentences on more thread blocks than RCCL accepts, on misnumbered steps, and on calls for which no executor runs
-    /// the file.
+    /// Sentences about three kinds of problems: more thread blocks than RCCL accepts, wrongly numbered steps, and calls
+    /// for which no executor runs the file.
     pub notes: Vec<String>,
     pub diagnostics: Vec<Finding>,
 }
@@ -106,7 +106,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
     for &(in_place, name) in &ways {
         let schedule = match import::schedule(&p, facts, Some(in_place)) {
             Ok((schedule, _)) => schedule,
-            // If the file claims two ways to run and no schedule expresses one of them, its claim is false.
+            // A file may state two ways to run. If a schedule can express only one of them, the statement is false.
             Err(error) if ways.len() > 1 => {
                 found.push(of_file("claim", format!("{name}: {error}")));
                 continue;
@@ -210,5 +210,5 @@ fn describe(p: &Program, hang: &Hang, range: Range) -> String {
     format!("{}, {}{more}", at.join(" and "), circle.join("; "))
 }
 
-/// The most thread blocks of a cycle that a message names.
+/// The maximum number of thread blocks of a cycle that a message names.
 const SHOWN: usize = 4;

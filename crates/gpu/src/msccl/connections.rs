@@ -1,9 +1,9 @@
 //! Connections and their channels.
 //!
 //! A connection carries a stream to one of its sinks, or several streams of a pair of GPUs whose messages have one
-//! order. A fused step needs the connection that it receives from and the one that it sends on in one thread block,
-//! hence on one channel. A pair of GPUs has one connection for each channel and direction, so joined connections get
-//! their channel together.
+//! order. A fused step receives from one connection and sends on another. A thread block uses one channel, so the two
+//! connections must be in one thread block and on one channel: they are joined. A pair of GPUs has one connection for
+//! each channel and direction, so joined connections get their channel together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,10 @@ use super::{limits::BLOCKS_OF_A_CHANNEL, pieces::Pieces};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Joins {
     None,
-    /// Those of fused steps.
+    /// The two connections of a fused step.
     Fused,
-    /// Those of fused steps, and every other connection from which a GPU receives with one on which it sends.
+    /// The two connections of a fused step; and each remaining connection from which a GPU receives, with one on which
+    /// the GPU sends.
     Pairs,
 }
 
@@ -41,7 +42,7 @@ pub struct Connections {
 
 /// The positions of a piece's send and receive in the order of all instructions.
 type Message = (u32, u32);
-/// The index of a connection, and its messages in sending order.
+/// The index of a connection, and its messages in the order of sending.
 type Known = (usize, Vec<Message>);
 
 impl Connections {
@@ -104,7 +105,7 @@ impl Connections {
         &self.of_edge[first..first + schedule.stream_sinks(stream).len()]
     }
 
-    /// Returns the pairs of connections that fused steps would use, those of the most steps first.
+    /// Returns the pairs of connections that fused steps would use, in descending order of their number of steps.
     fn fused(&self, schedule: &Schedule) -> Vec<(usize, usize)> {
         let mut fused: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for node in schedule.all_nodes() {
@@ -125,8 +126,8 @@ impl Connections {
         by_use.into_iter().map(|(_, pair)| pair).collect()
     }
 
-    /// Returns for each GPU the pairs of a connection from which it receives and one on which it sends that are joined
-    /// with no other, both in the order of their first messages: a thread block then waits least.
+    /// Returns, for each GPU, pairs of connections that are not yet joined: one from which the GPU receives, and one on
+    /// which it sends. Both are taken in the order of their first messages, which makes a thread block wait least.
     fn paired(&self, first: &BTreeMap<usize, Message>) -> Vec<(usize, usize)> {
         let mut ends: BTreeMap<u32, [Vec<(u32, usize)>; 2]> = BTreeMap::new();
         let sends: BTreeSet<usize> = self.joined.iter().copied().flatten().collect();

@@ -30,10 +30,11 @@ use crate::{
     ordered::{Ordered, plan_name},
 };
 
-/// The largest piece in chunks, and the connections that share a thread block, in the order of attempts. Fused steps
-/// bind a receive to a send, and long pieces bind the two GPUs that exchange them, so that some schedules deadlock with
-/// the small capacity of a connection. Short pieces need more steps. Pairs halve the thread blocks, and make each wait
-/// for one more GPU.
+/// The attempts, in order: the maximum length of a piece in chunks, and the connections that share a thread block.
+///
+/// A connection buffers few chunks. Some schedules therefore deadlock with fused steps, which send only after they
+/// receive, or with long pieces, whose sender waits for the receiver. Short pieces need more steps. Pairs halve the
+/// number of thread blocks, but each thread block then waits for one more GPU.
 const WAYS: [(u32, Joins); 6] = [
     (limits::COUNT, Joins::Fused),
     (limits::COUNT, Joins::None),
@@ -47,13 +48,13 @@ const WAYS: [(u32, Joins); 6] = [
 pub(super) struct Programs<'a> {
     ordered: Ordered<'a>,
     made: [OnceLock<Result<Program, String>>; WAYS.len()],
-    /// The most thread blocks of a GPU: RCCL's limit, unless the GPUs are known to be NVIDIA's.
+    /// The maximum number of thread blocks of a GPU: RCCL's limit, unless the GPUs are known to be NVIDIA's.
     most: usize,
 }
 
 impl<'a> Programs<'a> {
     /// # Errors
-    /// Returns the reason if no program can have the results of the schedule.
+    /// Returns the reason if no MSCCL program can compute the results of the schedule.
     pub fn new(proven: &'a VerifiedFile<'a>) -> Result<Self, Refused> {
         let gpu = proven.file().machine.as_ref().and_then(|machine| machine.get::<Network>()?.gpu);
         let is_nvidia = gpu.is_some_and(|gpu| !gpu.architecture.is_amd());

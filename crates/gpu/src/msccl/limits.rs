@@ -8,34 +8,34 @@ use super::{
 };
 use crate::too_many_blocks;
 
-/// The most steps of a thread block.
+/// The maximum number of steps of a thread block.
 pub const STEPS: usize = 64;
-/// The most thread blocks of a GPU: a step names the block that it waits for in 8 signed bits.
+/// The maximum number of thread blocks of a GPU: a step names the thread block that it waits for in 8 signed bits.
 pub const BLOCKS: usize = 127;
-/// The most thread blocks of a GPU in every executor: RCCL refuses files with more.
+/// The maximum number of thread blocks of a GPU that every executor accepts: RCCL refuses files with more.
 ///
 /// Source: ROCm/rccl (2.21), `src/include/msccl/msccl_struct.h`, `MSCCL_MAX_NUM_THREAD_BLOCKS`.
 pub const BLOCKS_OF_ALL: usize = 64;
-/// The most channels of a GPU.
+/// The maximum number of channels of a GPU.
 pub const CHANNELS: usize = 32;
-/// The most thread blocks of a GPU that send on one channel, and the most that receive.
+/// The maximum number of thread blocks of a GPU that send on one channel; the same limit holds for those that receive.
 pub const BLOCKS_OF_A_CHANNEL: usize = 32;
-/// The most chunks that a step moves.
+/// The maximum number of chunks that a step moves.
 pub const COUNT: u32 = 71;
-/// The most chunks of a buffer: offsets have 16 signed bits.
+/// The maximum number of chunks of a buffer: offsets have 16 signed bits.
 pub const CHUNKS: u32 = 32_767;
-/// The most GPUs: the parser stores no more children of one XML node.
+/// The maximum number of GPUs: the parser stores at most this number of children of an XML node.
 pub const GPUS: u32 = 1024;
-/// The most XML nodes that a GPU stores: the root, all GPUs, its own thread blocks and steps. The parser has room for
-/// one more, and fails on the next tag.
+/// The maximum number of XML nodes that a GPU stores: the root, all GPUs, and its own thread blocks and steps. The
+/// parser has room for one more node, and fails on the next tag.
 pub const NODES: usize = 4095;
-/// The most reductions into one destination that the parser fuses into one step.
+/// The maximum number of reductions into one destination that the parser fuses into one step.
 pub const FUSED: usize = 15;
 /// The number of chunks that a connection can always buffer: a chunk takes at most half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
 
-/// Returns a sentence if a GPU has more thread blocks than RCCL accepts, and one if a step's number is not its
-/// position.
+/// Returns the notes on a file: a sentence for each GPU with more thread blocks than RCCL accepts, and a sentence if a
+/// step's number differs from its position.
 pub fn notes(p: &Program) -> Vec<String> {
     let most = p.gpus.iter().enumerate().map(|(g, gpu)| (gpu.blocks.len(), std::cmp::Reverse(g))).max();
     let over = most.filter(|&(blocks, _)| blocks > BLOCKS_OF_ALL);

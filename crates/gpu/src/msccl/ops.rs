@@ -1,9 +1,9 @@
 //! The lowering of a `combine` to operations of the executor: receive, receive and reduce, send, copy, reduce.
 //!
-//! `combine(a + b + c) -> x, y` becomes a fold from the left into one place, its home: the first sink in memory that is
-//! not the third or a later source, or else scratch memory. Then the home is sent and copied to the other sinks. A
-//! single source in memory is its own home. The executor may swap received and own data in a sum, which makes no
-//! difference to operators that commute.
+//! `combine(a + b + c) -> x, y` becomes a left fold into one memory place, called its home. The home is the first sink
+//! in memory that is not the third or a later source; without such a sink, the home is in scratch memory. The home is
+//! then sent and copied to the other sinks. A single source in memory is its own home. The executor may swap received
+//! and own data in a sum, which does not change the results of commutative operators.
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Buffer {

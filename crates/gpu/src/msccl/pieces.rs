@@ -9,14 +9,14 @@ use unisono_schedule::{Flow, Schedule};
 use super::limits;
 use crate::ordered::chunk_elements;
 
-/// The most pieces of all streams of a schedule together.
+/// The maximum number of pieces of all streams of a schedule together.
 const MOST_CUTS: usize = 1 << 20;
 
 /// The division of a schedule into chunks and pieces.
 pub struct Pieces {
     /// The number of elements of a chunk.
     pub unit: u32,
-    /// The most elements of a piece.
+    /// The maximum number of elements of a piece.
     longest: u32,
     /// For each stream, the index of the first element of each piece.
     starts: Vec<BTreeSet<u32>>,
@@ -42,7 +42,7 @@ impl Pieces {
         }
         let longest = unit.saturating_mul(longest);
         let leaves = |s: StreamId, node: NodeId| flow.readers(s).iter().any(|p| flow.node_of(p.instr) != node);
-        // The number of pieces that each GPU sends, each in a step.
+        // The number of pieces that each GPU sends; each piece is a step.
         let mut sent = vec![0_usize; schedule.node_count()];
         for id in (0..schedule.instr_count()).map(InstrId::new) {
             poll();
@@ -79,8 +79,8 @@ impl Pieces {
                 sent[node.index()] += 1;
                 limits::check_steps(node, sent[node.index()])?;
             }
-            // An instruction that moves this element together with the one before it is divided here, and so are its
-            // other streams.
+            // An instruction whose span contains both this element and the previous one is divided here, and so are all
+            // its streams.
             let span = unisono_base::Span::new(start, 1);
             let readers = flow.readers_by_sink(s).flat_map(|r| Flow::touching(r, span));
             for piece in Flow::touching(flow.writers(s), span).iter().chain(readers) {

@@ -45,9 +45,9 @@ pub fn places<'a>(
     Ok(made)
 }
 
-/// Returns the fused sums, which the executor adds in its own order: from the first source to the destination in pieces
-/// of as many elements as threads, and from the destination on in shorter pieces. Two fused sums round equally if their
-/// counts and the offsets of their destinations are equal.
+/// Returns the fused sums, which the executor adds in its own order. In a piece of as many elements as threads, it adds
+/// from the first source to the destination; in a shorter piece, it begins with the destination. Two fused sums round
+/// equally if their counts and the offsets of their destinations are equal.
 pub fn roundings(places: &[Option<(StepPlace, &Transmission)>]) -> Roundings {
     let fused = |t: &Transmission| {
         (t.sources.len() > 1).then(|| Rounding::Own(t.count << 16 | t.destination.chunk.min(u32::from(u16::MAX))))

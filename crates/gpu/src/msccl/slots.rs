@@ -84,8 +84,8 @@ pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     (least, stated.or(counted(p)).map(|most| most.max(least)))
 }
 
-/// Returns the reason why the executor does not run a call of `bytes` by the file, or without `bytes` any call; `None`
-/// if it does.
+/// Returns the reason why the executor does not run a call of `bytes` by the file; without `bytes`, the reason why it
+/// runs no call. `None` if it runs such a call.
 pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     let (least, most) = (p.min_bytes, if p.max_bytes == 0 { u64::MAX } else { p.max_bytes });
     let chunks = u64::from(p.chunks);
@@ -190,8 +190,8 @@ struct At {
     piece: u32,
 }
 
-/// Returns thread blocks that wait for each other, in a cycle or else in a chain, with `slots` slots for each
-/// connection and pieces of `m` chunks; an empty list if the program ends.
+/// Returns a cycle of thread blocks that wait for each other, or a chain of waiting thread blocks if no cycle exists;
+/// an empty list if the program ends. Each connection has `slots` slots, and pieces have `m` chunks.
 pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
     let mut at: Vec<Vec<At>> = running.iter().map(|gpu| vec![At::default(); gpu.len()]).collect();
     // The numbers of pieces sent and received on each connection.

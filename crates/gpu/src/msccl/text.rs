@@ -7,10 +7,10 @@
 
 use unisono_base::xml::{self, short};
 
-/// The largest length of a value, and of a name before an `=`, in bytes. The parser stores any other character that
-/// ends a name behind it, so that such a name must be shorter.
+/// The maximum length in bytes of a value, and of a name before `=`. If another character ends a name, the parser
+/// stores that character behind the name, so the name must be one byte shorter.
 const LENGTH: usize = 254;
-/// The most attributes of a tag; each additional blank between two of them counts as one.
+/// The maximum number of attributes of a tag. Each additional blank between two attributes counts as an attribute.
 const ATTRIBUTES: usize = 16;
 /// The attributes that the parser reads as numbers.
 const NUMBERS: &[&str] = &[
@@ -39,8 +39,8 @@ const NUMBERS: &[&str] = &[
 /// The attributes that the parser reads as text.
 const TEXTS: &[&str] = &["proto", "coll", "type", "srcbuf", "dstbuf"];
 
-/// Returns the reason why the parser refuses an XML text, or reads a number in it as another number; `None` if it does
-/// neither.
+/// Returns the reason why the parser refuses an XML text, or why it reads a number in the text as another number;
+/// `None` if neither happens.
 pub fn refused(text: &str) -> Option<String> {
     let mut rest = text;
     loop {
@@ -116,7 +116,7 @@ fn separated(end: char) -> String {
     )
 }
 
-/// Checks an attribute after `before` other attributes and additional blanks of its tag.
+/// Checks an attribute. `before` is the number of attributes and additional blanks before it in its tag.
 fn check(key: &str, value: &str, before: usize) -> Result<(), String> {
     let is_number = NUMBERS.contains(&key);
     if before >= ATTRIBUTES && (is_number || TEXTS.contains(&key)) {

@@ -37,8 +37,8 @@ impl Alias {
         Place { buffer: Buffer::Output, chunk: p.chunk + shifted }
     }
 
-    /// Returns whether the operations, in this order, have the same results in place: none reads input that output has
-    /// overwritten. Returns false for alltoall, gather and scatter.
+    /// Returns whether the operations, run in this order in place, have the same results: no operation reads input that
+    /// output has overwritten. Returns false for alltoall, gather and scatter.
     pub fn is_safe(self, works: &[Work]) -> bool {
         let known = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
         let overwritten = |(n, later): (usize, &Work)| {
@@ -74,13 +74,14 @@ pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(us
         (p.chunk..p.chunk + count).map(move |chunk| (p.buffer, chunk))
     };
     let mut touched = BTreeMap::<(Buffer, u32), Touched>::new();
-    // For each thread block, the number of operations of each block that are known to be complete when its latest
-    // operation is.
+    // For each thread block and each other block: the number of operations of the other block that are complete when
+    // the latest operation of the thread block is complete.
     let mut known: Vec<Vec<usize>> = vec![vec![0; blocks]; blocks];
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
     let mut all = Vec::with_capacity(works.len());
     for (n, work) in works.iter().enumerate() {
-        // A wait for the latest accesses to a chunk includes all earlier accesses, for which the latest ones wait.
+        // The latest accesses to a chunk wait for all earlier accesses, so a wait for the latest ones includes the
+        // earlier ones.
         let mut earlier = BTreeSet::new();
         for chunk in work.op.reads().flat_map(|p| chunks(p, work.count)) {
             let touched = touched.entry(chunk).or_default();

@@ -87,8 +87,8 @@ fn write_block(id: usize, block: &Block, to: &mut String) {
     to.push_str("    </tb>\n");
 }
 
-/// Returns the first 200 characters, of which those that XML escapes and those that are not visible ASCII are replaced
-/// by `_`, since the executor's parser reads no escapes.
+/// Returns the first 200 characters. Characters that XML escapes, or that are not visible ASCII, are replaced by `_`,
+/// because the executor's parser does not decode escapes.
 fn escaped(text: &str) -> String {
     text.chars().take(200).map(|c| if c.is_ascii_graphic() && !"\"'<>&".contains(c) { c } else { '_' }).collect()
 }

@@ -1,7 +1,7 @@
-//! Inputs that a schedule reads after it has overwritten them with output, if both share memory.
+//! Finds the instructions of an in-place plan that read inputs after output has overwritten them.
 //!
-//! A GPU runs its instructions in one order ([`super::export`]). So an input is overwritten only by writes of its own
-//! GPU that precede the read, or that belong to the same instruction at another offset. Such reads use a copy of the
+//! A GPU runs its instructions in one order ([`super::export`]). An input is therefore overwritten only by a write of
+//! the same GPU: an earlier write, or a write of the same instruction at another offset. Such reads use a copy of the
 //! input, which the GPU makes first.
 
 use std::collections::BTreeMap;
@@ -38,8 +38,8 @@ fn bases(schedule: &Schedule, gpu: NodeId) -> (u64, u64) {
     }
 }
 
-/// Returns for each instruction whether it must read inputs from a copy, because output has overwritten or overwrites
-/// them.
+/// Returns, for each instruction, true if it must read inputs from a copy, because an earlier instruction or the
+/// instruction itself overwrites them with output.
 pub fn endangered(schedule: &Schedule, flow: &Flow, order: &[InstrId]) -> Vec<bool> {
     let mut written: Vec<Ranges> = schedule.all_nodes().map(|_| Ranges::default()).collect();
     let mut found = vec![false; schedule.instr_count()];

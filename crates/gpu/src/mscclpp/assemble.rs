@@ -63,9 +63,11 @@ impl Exporter<'_> {
         let c = *self.schedule.collective();
         let (input, output) = lengths(&c);
         let is_ll = self.is_ll();
-        // A GPU offsets the packets that it writes by half of its own scratch memory, so all GPUs have the same size.
+        // Each GPU offsets its writes of packets by half of its own scratch memory, also in the memory of another GPU.
+        // All GPUs therefore get scratch memory of the same size.
         let same = (0..c.ranks).map(|gpu| self.scratch_chunks(gpu)).max().filter(|_| is_ll);
-        // The second half begins at a multiple of 16 bytes even if the chunks do not divide an allocation.
+        // If the chunks of the input may not divide an allocation, the number of chunks is rounded up to a multiple of
+        // 8, so that the second half begins at a multiple of 16 bytes.
         let is_odd = is_ll && !(input / self.form.unit).is_power_of_two();
         let gpus = (0..c.ranks).map(|id| {
             let scratch = same.unwrap_or_else(|| self.scratch_chunks(id));

@@ -1,10 +1,10 @@
-//! The conversion of nodes that are switches to switch channels. A GPU requests that the switch adds the data of all
-//! GPUs of a group at one offset of scratch memory and stores the sum there for all of them, or that it stores the
-//! GPU's own data.
+//! The conversion of nodes that are switches to switch channels. A GPU sends one of two requests to a switch. The
+//! first: add the data of all GPUs of a group at one offset of scratch memory, and store the sum there for all of them.
+//! The second: store the GPU's own data for all of them.
 //!
-//! If all n GPUs of a group get a sum, each of them requests 1/n of it, as in NCCL's NVLS and in
-//! `allreduce_nvls_zero_copy` of MSCCL++: then 1 + 1/n of the sum crosses each link. The links of a single GPU that
-//! requested the whole sum would carry it twice.
+//! If all n GPUs of a group get a sum, each GPU requests 1/n of the sum, as in NCCL's NVLS and in
+//! `allreduce_nvls_zero_copy` of MSCCL++. Each link then carries 1 + 1/n of the sum. If one GPU requested the whole
+//! sum, its links would carry the sum twice.
 
 use std::collections::BTreeMap;
 
@@ -30,19 +30,19 @@ const ALIGNED_BYTES: u64 = 16;
 /// The requests to all switches, and the scratch memory for the streams to and from them.
 #[derive(Default)]
 pub struct BehindSwitches {
-    /// The number of parts in which GPUs read and write data, so that a thread block accesses the part that it
-    /// requests.
+    /// The number of parts into which GPUs divide their reads and writes of data. A thread block accesses the part that
+    /// it requests.
     pub parts: u32,
     pub requests: BTreeMap<InstrId, Request>,
     /// For each stream to or from a switch, its first chunk of scratch memory, the same on all GPUs.
     pub places: BTreeMap<StreamId, u32>,
-    /// The number of chunks of scratch memory for all streams to and from switches; streams of one request share their
-    /// chunks.
+    /// The number of chunks of scratch memory for all streams to and from switches. The streams of one request share
+    /// their chunks.
     pub chunks: u32,
 }
 
 impl BehindSwitches {
-    /// Returns the groups of all requests, in the order in which each GPU lists those that it belongs to.
+    /// Returns the groups of all requests. Each GPU lists its groups in this order.
     pub fn groups(&self) -> Vec<&[u32]> {
         let mut groups: Vec<&[u32]> = self.requests.values().map(|r| &r.group[..]).collect();
         groups.sort_unstable();
@@ -134,9 +134,9 @@ pub fn requests(
 }
 
 impl BehindSwitches {
-    /// Divides each sum among the GPUs of its group, in parts of at least 16 bytes, if there are fewer sums than GPUs,
-    /// all GPUs get all sums, and the schedule has no other data: other data must be read in the shares in which they
-    /// were written.
+    /// Divides each sum among the GPUs of its group, in parts of at least 16 bytes. Three conditions must hold: there
+    /// are fewer sums than GPUs, all GPUs get all sums, and the schedule moves no other data, which would have to be
+    /// read in the shares in which it was written.
     pub fn part(&mut self, schedule: &Schedule, flow: &Flow) {
         let c = schedule.collective();
         let nodes = schedule.all_nodes().take(c.ranks as usize);
@@ -146,7 +146,8 @@ impl BehindSwitches {
             let readers = flow.pushes(schedule, *id).map(|(stream, _)| schedule.stream_sinks(stream).len());
             request.adds && request.group.len() == c.ranks as usize && readers.sum::<usize>() == request.group.len()
         };
-        // With at least as many sums as GPUs, each GPU already leads a sum without waiting for earlier sums.
+        // With at least as many sums as GPUs, each GPU already leads a sum, and none waits for earlier sums of the same
+        // leader.
         let has_few_sums = self.requests.len() < c.ranks as usize;
         if !is_plain || !has_few_sums || !self.requests.iter().all(is_of_all) {
             return;
@@ -160,7 +161,7 @@ impl BehindSwitches {
     }
 }
 
-/// Sets of streams that share scratch memory, each with its representative.
+/// Sets of streams that share scratch memory (union-find); each set has a representative.
 #[derive(Default)]
 struct Places(BTreeMap<StreamId, StreamId>);
 

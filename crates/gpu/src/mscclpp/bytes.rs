@@ -17,9 +17,9 @@ const BUFFER: u64 = u32::MAX as u64;
 const SCRATCH: u64 = 64 << 20;
 /// The unit of GPU allocations in bytes.
 const ALLOCATED: u64 = 2 << 20;
-/// The most allocation units that the search for a size tries.
+/// The maximum number of allocation units that the search for a size tries.
 const PIECES: u64 = 4096;
-/// The most iterations of a pipeline that the kernels count.
+/// The maximum number of iterations of a pipeline that the kernels count.
 const TURNS: u64 = u16::MAX as u64;
 
 /// Returns the faults of a plan at the requested size: operations and sizes that the runtime does not support. Without
@@ -50,7 +50,7 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
 }
 
 /// Returns the number of chunks of the largest buffer that the kernels address, at least 1. A double buffer doubles the
-/// scratch memory, and so do packets.
+/// scratch memory, and packets double it too.
 fn widest(plan: &Plan) -> u64 {
     let of_scratch = [plan.use_double_scratch_buffer, plan.protocol == Protocol::LL].map(|twice| 1 + u64::from(twice));
     let chunks = |gpu: &Gpu| {
@@ -63,8 +63,8 @@ fn widest(plan: &Plan) -> u64 {
 }
 
 /// Returns the largest chunk in bytes for which the fixed scratch memory of `reuse_resources` holds all chunks; `None`
-/// without that option or without scratch memory. In a pipeline, the kernels also take the offset within a slice modulo
-/// the bytes of a chunk in that memory.
+/// without that option or without scratch memory. For a pipeline, the kernels also reduce the offset inside a slice
+/// modulo the size of a chunk in that memory.
 fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     let room = if plan.use_double_scratch_buffer { SCRATCH / 2 } else { SCRATCH };
     let chunks = plan.gpus.iter().map(|gpu| u64::from(gpu.scratch_chunks)).max().filter(|&chunks| chunks > 0);
@@ -75,14 +75,15 @@ fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     chunks.filter(|_| plan.reuse_resources).map(held)
 }
 
-/// Returns a fault if the second half of scratch memory is not aligned to 16 bytes, which the kernels move at a time.
+/// Returns a fault if the second half of scratch memory is not aligned to 16 bytes, the unit in which the kernels move
+/// data.
 ///
-/// The executor sizes scratch memory by the allocation of the input, up to `max_message_size`, and rounds the bytes of
-/// a chunk up. Allocations are assumed to be multiples of 2 MiB, or as long as the message.
+/// The executor derives the size of scratch memory from the size of the input's allocation, up to `max_message_size`,
+/// and rounds the bytes of a chunk up. Allocations are assumed to be multiples of 2 MiB, or as long as the message.
 ///
 /// Source: `src/core/executor/executor.cc` (`setupScratchBuffer`, `launchKernelHelper`).
 fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
-    // With `reuse_resources`, the halves have 64 MiB.
+    // With `reuse_resources`, each half has 64 MiB, which is aligned.
     if !plan.use_double_scratch_buffer || plan.reuse_resources {
         return None;
     }
@@ -99,7 +100,7 @@ fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
             let bytes = chunk * u128::from(gpu.scratch_chunks) * u128::from(2 * packets);
             bytes.next_multiple_of(alignment.into()) / 2
         };
-        // As many additional units as there are chunks add a whole unit to each chunk.
+        // `chunks` additional allocation units lengthen each chunk by a whole unit, after which the alignments repeat.
         let first = least.saturating_mul(chunks).div_ceil(ALLOCATED).max(1);
         let allocated = (first..=first.saturating_add(chunks.min(PIECES))).map(|n| n.saturating_mul(ALLOCATED));
         let (allocated, half) = allocated.map(|n| (n, half(n))).find(|(_, half)| !half.is_multiple_of(16))?;
@@ -113,7 +114,7 @@ fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
     })
 }
 
-/// Returns a fault if the loader does not accept the requested size, offsets do not fit in 32 bits, or chunks are
+/// Returns a fault of the requested size: the loader does not accept it, offsets do not fit in 32 bits, or chunks are
 /// longer than [`circle`] permits.
 fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u64) -> Option<Fault> {
     let size = chunk.saturating_mul(message_chunks);
@@ -144,8 +145,8 @@ pub fn unserved(plan: &Plan, size: u64) -> Option<String> {
     })
 }
 
-/// Returns a fault if a pipeline has more iterations than the runtime counts, for chunks of `chunk` bytes: those of the
-/// largest accepted message if `is_largest`.
+/// Returns a fault if a pipeline has more iterations than the runtime counts, for chunks of `chunk` bytes. With
+/// `is_largest`, `chunk` is that of the largest accepted message.
 fn turns(plan: &Plan, chunk: u64, message_chunks: u64, is_largest: bool) -> Option<Fault> {
     for gpu in &plan.gpus {
         for block in &gpu.threadblocks {

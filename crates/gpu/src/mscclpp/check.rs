@@ -1,5 +1,5 @@
-//! The check of a plan: its run, the order of its accesses and the proof of its contents, at each size that makes a
-//! difference.
+//! The check of a plan at each size that can change the result: its run, the order of its accesses, and the proof of
+//! its contents.
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use unisono_formats::{Facts, ImportError};
@@ -25,7 +25,7 @@ pub struct Checked {
     pub deadlock_free: Option<bool>,
     pub race_free: Option<bool>,
     pub repeatable: Option<bool>,
-    /// True if launches may follow each other without waiting for all GPUs in between.
+    /// True if a launch may begin before all GPUs have ended the previous launch.
     pub relaunch: Option<bool>,
     /// True if the plan leaves the input unchanged; `None` in place.
     pub keeps_input: Option<bool>,
@@ -180,7 +180,7 @@ fn at_scale(
 ) -> Result<(Vec<Fault>, Option<FileBits>), ImportError> {
     let has_pipelines = plan.ops().any(|op| op.iter_context.is_some());
     let sized = match Sized::new(plan, facts, Some(scale)) {
-        // A pipeline is checked only at the sizes that fit the limits.
+        // A pipeline is checked only at sizes whose buffers fit the limits.
         Err(_) if has_pipelines => return Ok((Vec::new(), None)),
         sized => sized?,
     };

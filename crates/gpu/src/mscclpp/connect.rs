@@ -71,7 +71,8 @@ struct Group {
 pub fn switches(plan: &Plan) -> Result<(Switches, Vec<Fault>), ImportError> {
     let lists: Vec<Vec<Group>> =
         (0..plan.gpus.len()).map(|gpu| groups(plan, gpu)).collect::<Result<_, ImportError>>()?;
-    // Channels that are not connected stay in the state that their GPU states.
+    // The executor has not connected any channel yet: each channel binds the buffer that its own GPU names, on all GPUs
+    // of the group.
     let mut found: Switches = lists
         .iter()
         .map(|list| list.iter().map(|group| group.ranks.iter().map(|&rank| (rank, group.buffer)).collect()).collect())

@@ -1,5 +1,5 @@
-//! The emitter of plans. It chooses the protocol, and proves each plan before it returns the text. A draft is only run,
-//! for its order and its time.
+//! The emitter of plans. It chooses the protocol, and proves each plan before it returns the text. A draft is only run
+//! without data, to determine its order and its time.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -29,12 +29,12 @@ use crate::{
 
 /// The longest vector in bytes for which packets are tried first: they need no signals, but twice the bytes.
 pub(super) const PACKETS_BYTES: u64 = 1 << 17;
-/// The bytes of a chunk for each thread block that shares it: twice the bytes that a block's 1024 threads move at a
-/// time, 16 each.
+/// The size in bytes of a chunk for each thread block that shares the chunk. It is two passes of a thread block: its
+/// 1024 threads move 16 bytes each at a time.
 const SHARE_BYTES: u64 = 2 * 1024 * 16;
-/// The most thread blocks that share work, unless the user states a number.
+/// The maximum number of thread blocks that share work, unless the user states a number.
 const SHARES: u32 = 16;
-/// The most instructions of a schedule; longer plans exceed the thread blocks of GPUs.
+/// The maximum number of instructions of a schedule; longer plans exceed the thread blocks of GPUs.
 const INSTRUCTIONS: usize = 1 << 14;
 
 /// Function that makes a file or a draft of a plan, or returns the plan's first fault, or an error of the exporter.
@@ -82,9 +82,10 @@ fn in_place_by_itself(kind: Kind) -> bool {
 
 enum Attempt<T> {
     Made(T),
-    /// The plan exceeds a limit of the runtime; the reason.
+    /// The plan exceeds a limit of the runtime. The field is the reason.
     Refused(String),
-    /// The next launch overtakes readers of packets, unless the readers signal that they have read; the reason.
+    /// The next launch may overwrite packets before they are read, unless readers signal the end of reading. The field
+    /// is the reason.
     Overtaken(String),
 }
 
@@ -112,14 +113,15 @@ impl Writing<'_> {
         Err(refused)
     }
 
-    /// Returns the protocols in the order of attempts, and whether readers of packets signal the end of reading.
+    /// Returns the protocols in the order of attempts. The second value is true if readers of packets signal the end of
+    /// reading.
     fn protocols(&self) -> Vec<(Protocol, bool)> {
         let c = self.ordered.schedule.collective();
         let bytes = u64::from(c.input_len(0).max(c.output_len(0))) * c.dtype.bytes();
         let mut protocols = vec![(Protocol::LL, false), (Protocol::LL, true), (Protocol::Simple, false)];
         let has_switches = self.ordered.schedule.node_count() > c.ranks as usize;
         if has_switches || self.boxes.iter().any(|&own| own != self.boxes[0]) {
-            // Packets cannot be added by a switch, nor sent on a port channel.
+            // A switch cannot add packets, and a port channel cannot send them.
             protocols.drain(..2);
         } else if bytes > PACKETS_BYTES {
             protocols.rotate_right(1);

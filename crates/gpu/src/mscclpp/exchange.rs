@@ -28,7 +28,8 @@ impl Exporter<'_> {
         if is_port { ChannelType::Port } else { ChannelType::Memory }
     }
 
-    /// Adds signals to `peers`, or waits for them. A peer that is listed several times is in several operations.
+    /// Adds signals to `peers`, or waits for them. A peer that occurs several times is put into several operations,
+    /// because an operation uses a channel once.
     fn sync(&mut self, at: At, name: Name, peers: Vec<At>) {
         let (ports, memory): (Vec<At>, Vec<At>) = peers.into_iter().partition(|peer| self.is_port(at.0, peer.0));
         for (mut peers, is_port) in [(memory, false), (ports, true)] {
@@ -42,7 +43,7 @@ impl Exporter<'_> {
                     }
                 }
                 self.connect(at, &now);
-                // A port channel has a single type of signal.
+                // Port channels do not distinguish relaxed signals.
                 let name = match name {
                     Name::Rlxsignal if is_port => Name::Signal,
                     Name::Rlxwait if is_port => Name::Wait,
@@ -54,14 +55,14 @@ impl Exporter<'_> {
         }
     }
 
-    /// Makes each GPU signal its start to the GPUs that write to its memory, and makes those wait for the signals.
+    /// Makes each GPU signal its start to the GPUs that write to its memory. The writers wait for the signals.
     pub(super) fn start(&mut self) {
         let mut writers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &(stream, sink) in self.landing.keys() {
             writers.entry(sink.0).or_default().push(self.schedule.stream(stream).source.0);
         }
-        // Of the requests to switches, only stores need this: before a sum, each GPU of the group signals that its data
-        // are in place.
+        // Only requests that store need this signal. Before a sum, each GPU of the group signals that its data are in
+        // place, which implies its start.
         for request in self.switches.requests.values().filter(|request| !request.adds) {
             let leader = request.leaders[0];
             let others = request.group.iter().filter(|&&gpu| gpu != leader);

@@ -2,8 +2,9 @@
 //!
 //! Each GPU runs its instructions in one order of the whole schedule, in thread blocks of at most [`limits::OPS`]
 //! operations, each of which starts when the previous one has ended. Each stream is stored in its own part of the
-//! receiver's scratch memory: as packets in protocol LL, and by puts with signals in protocol Simple. So nothing is
-//! written twice, and each wait is for something earlier in the order of the whole schedule, which excludes deadlocks.
+//! receiver's scratch memory: as packets in protocol LL, and by puts with signals in protocol Simple. No memory is
+//! written twice, and each wait is for an earlier instruction in the order of the whole schedule, which excludes
+//! deadlocks.
 //!
 //! Several thread blocks can share the work of each thread block ([`Form::shares`]): each does its share of every
 //! operation, with its own channels and semaphores. They never wait for each other, so each share of a slice must be
@@ -28,7 +29,8 @@ use super::{
     step::{At, Step},
 };
 
-/// The number of operations of a thread block that instructions may fill. The other 6 are for its start and its end.
+/// The number of operations of a thread block that instructions may fill. The other 6 operations are for its start and
+/// its end.
 const ROOM: usize = limits::OPS - 6;
 
 /// The choices that distinguish the plans for one schedule.
@@ -66,7 +68,7 @@ pub struct Exporter<'a> {
     pub(super) copied: Vec<u32>,
     /// For each GPU, the number of chunks of scratch memory for intermediate results of an instruction.
     pub(super) temporary: Vec<u32>,
-    /// For each instruction, whether it reads inputs from the copy of the input.
+    /// For each instruction, true if it reads inputs from the copy of the input.
     endangered: Vec<bool>,
     /// The thread blocks of each instruction; all thread blocks that share work ([`Form::shares`]) count as one.
     blocks: Vec<Vec<At>>,
@@ -79,11 +81,11 @@ pub struct Exporter<'a> {
     pub(super) sent: BTreeMap<(At, At), u32>,
     /// The number of messages of the first thread block for which the second one has waited.
     pub(super) waited: BTreeMap<(At, At), u32>,
-    /// For an instruction that writes a stream, a writing and a reading thread block, the number of the instruction's
-    /// message from the one to the other.
+    /// The number of a message, counted from 1 for each pair of thread blocks. The key is the instruction that writes
+    /// the stream, the writing thread block and the reading thread block.
     pub(super) messages: BTreeMap<(InstrId, At, At), u32>,
-    /// Pairs of a leader and a GPU whose memory a switch accessed for the leader, if the leader has not signaled that
-    /// GPU.
+    /// Pairs of a leader and a GPU. A switch has accessed the GPU's memory for the leader, and the leader has not yet
+    /// signaled the end of the access to the GPU.
     pub(super) untold: BTreeSet<(u32, u32)>,
 }
 
@@ -241,7 +243,7 @@ impl<'a> Exporter<'a> {
         self.made.entry(at).or_default().push(step);
     }
 
-    /// Adds a barrier of the threads, unless the last operation is one.
+    /// Adds a synchronization of the block's threads (`nop`), unless the last operation is one.
     pub(super) fn meet(&mut self, at: At) {
         let steps = self.made.entry(at).or_default();
         if steps.last().is_none_or(|step| step.name != Name::Nop) {
@@ -249,8 +251,8 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// Adds the first copies of a GPU: of its input, if output may overwrite it, and to the output of a broadcast's
-    /// root.
+    /// Adds the first copies of a GPU: the copy of its input, if output may overwrite the input; and the copy to the
+    /// output of a broadcast's root.
     fn before(&mut self, at: At) {
         let n = at.0 as usize;
         let c = self.schedule.collective();
@@ -266,8 +268,8 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// Returns the source of a put on a port channel. In place, the runtime finds the GPU's own part only by an offset
-    /// in the whole buffer.
+    /// Returns the source of a put on a port channel. In place, a GPU's own part lies inside the whole buffer, and the
+    /// runtime finds the part only by an offset in that buffer.
     pub(super) fn source_of_port(&self, gpu: u32, place: Slice) -> Slice {
         let c = self.schedule.collective();
         let (part, whole, len) = match c.kind {
@@ -281,7 +283,8 @@ impl<'a> Exporter<'a> {
         Slice::local(whole, place.index + gpu * (len / self.form.unit), place.size)
     }
 
-    /// Returns the first chunk of the schedule's own scratch memory. Packets before it take twice the memory.
+    /// Returns the first chunk of the schedule's own scratch memory. It follows the packets, which take two chunks
+    /// each.
     fn scratch(&self, gpu: NodeId) -> u32 {
         self.landed[gpu.index()] * if self.is_ll() { 2 } else { 1 }
     }
@@ -310,7 +313,7 @@ impl<'a> Exporter<'a> {
     fn instruction(&mut self, id: InstrId) {
         let (s, at, node, unit) = (self.schedule, self.blocks_of(id)[0], self.flow.node_of(id), self.form.unit);
         let size = s.instr(id).len / unit;
-        // The sources in order, each with whether it consists of packets.
+        // The sources in order; the flag is true if the source consists of packets.
         let mut pops = self.flow.pops(s, id).collect::<Vec<_>>().into_iter();
         let (mut sources, mut waits) = (Vec::new(), Vec::new());
         for operand in s.sources(id).iter() {
@@ -344,8 +347,8 @@ impl<'a> Exporter<'a> {
         self.signal(id, at, &readers, puts);
     }
 
-    /// Returns the thread blocks that write a part of a stream, each with the number of its message to `at` that
-    /// follows the write; 0 if none does.
+    /// Returns the thread blocks that write a part of a stream. The number is that of the message which the thread
+    /// block sends to `at` after its write; 0 if it sends none.
     pub(super) fn messages_of(&self, stream: StreamId, span: Span, at: At) -> impl Iterator<Item = (At, u32)> {
         let writers = Flow::touching(self.flow.writers(stream), span).iter();
         let blocks = writers.flat_map(move |p| self.blocks_of(p.instr).iter().map(move |&from| (p.instr, from)));

@@ -1,8 +1,8 @@
 //! The import of a plan, after its run, as a schedule. A thread block becomes a lane. An operation becomes an
 //! instruction; each of its remote buffers becomes a stream to or from an instruction of the other GPU, in a separate
-//! lane for each thread block that accesses that GPU. A switch becomes a node. Signals, semaphores and barriers become
-//! no instructions: the run has used them to order all accesses, and each access depends on earlier accesses of the
-//! same memory.
+//! lane for each thread block that accesses that GPU. A switch becomes a node. Signals, semaphores and barriers do not
+//! become instructions: the run has used them to order all accesses, and in the schedule each access depends on the
+//! earlier accesses of the same memory.
 //!
 //! If only the requesting GPU reads a sum of a switch, the schedule does not store the sum on other GPUs: the runtime
 //! has no sum for one GPU, and the result does not wait for these stores.
@@ -24,8 +24,8 @@ use super::{
     run::{At, Run},
 };
 
-/// A schedule, and for each instruction the step of the plan; `None` for copies between input and output, and for the
-/// answer of a root.
+/// A schedule, and the step of the plan for each instruction. The step is `None` for copies between input and output,
+/// and for the message that returns a root's output.
 pub struct Imported {
     pub schedule: Schedule,
     pub steps: Vec<Option<At>>,
@@ -112,7 +112,7 @@ struct Making<'a> {
     for_one: FxHashSet<At>,
 }
 
-/// Returns the steps whose stores by a switch go to scratch memory that only the GPU of the step reads later.
+/// Returns the steps whose multicast by a switch goes to scratch memory that only the GPU of the step reads later.
 fn for_one(program: &Program, run: &Run) -> FxHashSet<At> {
     let (mut read_later, mut found) = (BTreeMap::<u32, Ranges>::new(), FxHashSet::default());
     let ends = |span: &Span| (u64::from(span.start), u64::from(span.start) + u64::from(span.len));
@@ -255,8 +255,8 @@ impl Making<'_> {
         }
     }
 
-    /// Adds an instruction after earlier instructions that conflict with its `accesses`: spans, each with whether it is
-    /// written.
+    /// Adds an instruction that depends on the earlier instructions in conflict with its `accesses`. An access is a
+    /// span, and true if it is a write.
     #[expect(clippy::too_many_arguments, reason = "the parts of an instruction")]
     fn combine(
         &mut self,
@@ -361,7 +361,7 @@ impl Making<'_> {
         let leader = self.program.blocks[at.0].gpu;
         let (own, others): (Vec<Span>, Vec<Span>) = m.writes.iter().copied().partition(|write| write.gpu == leader);
         let others = if self.for_one.contains(&at) { Vec::new() } else { others };
-        // The leader has its own stream, since its link carries more.
+        // The leader has its own stream, because its link carries more data than the links of the other GPUs.
         let mut sinks = Vec::new();
         for writes in [&own, &others].into_iter().filter(|writes| !writes.is_empty()) {
             let nodes: Vec<NodeId> = writes.iter().map(|write| NodeId(write.gpu)).collect();

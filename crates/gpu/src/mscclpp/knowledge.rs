@@ -1,9 +1,10 @@
 //! The accesses that happen before each access in every run of a plan.
 //!
-//! The threads of a thread block run its operations independently until they synchronize ("meet"), so an access is
-//! complete only after the next `nop` or barrier, and a wait orders the accesses after the next one. A signal passes on
-//! the accesses that were complete at the latest meeting. There are three sets. The accesses of a thread block complete
-//! in its order, so the first two sets are a number for each thread block ([`Clock`]):
+//! The threads of a thread block run its operations independently until they synchronize at a `nop` or a barrier,
+//! called a meeting. An access is therefore complete only after the next meeting, and a wait orders only the accesses
+//! after the next meeting. A signal passes on the accesses that were complete at the latest meeting. Three sets are
+//! kept for each access. The accesses of a thread block complete in its order, so each of the first two sets is
+//! represented by a number for each thread block, as in a vector clock ([`Clock`]):
 //!
 //! * **strong**: accesses whose writes are visible and whose reads are complete;
 //! * **weak**: accesses whose reads are complete. Relaxed signals pass this set on;
@@ -13,10 +14,11 @@
 //! move of packets ([`super::pieces`]) begins grain by grain: its grain k follows grain k of the pieces that it is
 //! **aligned** with, and no other grain of them until the threads meet.
 //!
-//! The access of a put on a port channel is complete for those who wait for a later signal on that channel, and for the
-//! thread block after a flush of it. Later means by the same thread, or after a meeting: the n-th put, the n-th signal
-//! and the n-th flush of an operation have thread n. Signals of several threads on one channel come in any order until
-//! the threads meet, so only a wait for all of them orders the accesses before each of them.
+//! The access of a put on a port channel is complete for each thread block that waits for a later signal on that
+//! channel, and for its own thread block after a flush of that channel. A later signal is by the same thread, or after
+//! a meeting: the n-th put, the n-th signal and the n-th flush of an operation have thread n. Signals of several
+//! threads on one channel come in any order until the threads meet, so only a wait for all of them orders the accesses
+//! before each of them.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -86,8 +88,8 @@ impl Clock {
 pub struct Known {
     strong: Rc<Clock>,
     weak: Rc<Clock>,
-    /// Writers of packets whose reads are complete, by number. A reader of a packet knows its writer, but not the
-    /// accesses of the writer's thread block since its latest meeting.
+    /// Indices of the writers of packets whose reads are complete. The reader of a packet knows the writer, but not the
+    /// other accesses of the writer's thread block since its latest meeting.
     writers: Rc<Set>,
     pub entered: Rc<Set>,
 }
@@ -133,7 +135,8 @@ pub struct Event {
     tick: Tick,
     /// The index of this event among the writers of packets; `None` if it writes none.
     packets: Option<usize>,
-    /// The writers of packets, by index, whose reads of grain k had completed when grain k of this event began.
+    /// The writers of packets, by index, whose reads of grain k had completed when grain k of this event began, for
+    /// every k.
     aligned: Rc<Set>,
 }
 
@@ -150,8 +153,8 @@ pub struct History {
     pub ends: Vec<Known>,
 }
 
-/// The puts of a thread block on a port channel. Each put has its own thread, so the only puts that precede a signal or
-/// a flush in every run are those before the latest meeting, and those of its own thread.
+/// The puts of a thread block on a port channel. Each put has its own thread. A signal or a flush therefore follows, in
+/// every run, only the puts before the latest meeting and the earlier puts of its own thread.
 #[derive(Default)]
 struct Pending {
     pushed: Clock,
@@ -177,10 +180,10 @@ fn pushed(pending: &mut BTreeMap<(usize, u32), Pending>, block: usize) {
     }
 }
 
-/// The signals on each end of a channel: the act that signals, and its thread.
+/// The signals on each end of a channel. A signal is the step, the index of its effect, and the thread.
 type Signals = BTreeMap<u32, Vec<((At, usize), u32)>>;
 
-/// Returns the signals of several threads on one port channel between two meetings, with whether each is the last.
+/// Returns the signals of several threads on one port channel between two meetings; the value is true for the last one.
 fn mixed(program: &Program) -> FxHashMap<(At, usize), bool> {
     let mut found = FxHashMap::default();
     for (b, block) in program.blocks.iter().enumerate() {
@@ -212,7 +215,7 @@ fn mixed(program: &Program) -> FxHashMap<(At, usize), bool> {
 #[derive(Default)]
 struct BlockState {
     known: Known,
-    /// The events since the latest meeting, and (in `brought`) the knowledge from waits since then.
+    /// The events since the latest meeting. `brought` is the knowledge from waits since the latest meeting.
     own: Vec<usize>,
     brought: Known,
 }
@@ -289,7 +292,7 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
                     if let Some(is_last) = mixed.get(&(at, n)) {
                         let all = together.entry((block, *end)).or_default();
                         all.join(&known);
-                        // Signals before the last one pass on no puts, because their thread is not certain.
+                        // The order of the threads' signals is unknown, so only the last one implies the puts.
                         known = if *is_last { std::mem::take(all) } else { follows(u32::MAX) };
                     }
                     carried.insert((at, n), (known, *relaxed && !trust_relaxed));
@@ -352,7 +355,7 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
     Ok(made)
 }
 
-/// Completes a meeting: the accesses of all threads of a block, and their waits, then hold for the whole block.
+/// Completes a meeting: afterwards, the accesses and waits of all threads hold for the whole block.
 fn meet(block: &mut BlockState, events: &[Event]) {
     let brought = std::mem::take(&mut block.brought);
     block.known.join(&brought);

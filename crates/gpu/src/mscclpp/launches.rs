@@ -2,10 +2,11 @@
 //! the plan order launches.
 //!
 //! Plain data need the check of one launch only: each access of another GPU's memory begins after that GPU's kernel has
-//! started and is complete before that kernel ends, which [`super::race`] proves. Packets need neither. So packets of a
-//! later launch may arrive while earlier ones at the same offset are still to be read. Two launches show it, or three
-//! if launches alternate between halves of scratch memory. All launches do the same, so the first and the last of these
-//! represent all such pairs. Other plans between two launches are not considered.
+//! started and is complete before that kernel ends, which [`super::race`] proves. Packets need neither condition, so a
+//! packet of a later launch may overwrite an earlier packet at the same offset before it is read. Two launches in
+//! sequence show such a fault; if launches alternate between halves of scratch memory, three do. All launches are
+//! equal, so the first and the last of these launches represent all such pairs. Other plans between two launches are
+//! not considered.
 //!
 //! With `use_double_scratch_buffer`, the runtime shifts the addresses of local accesses and of packets by half of
 //! scratch memory in every second launch, as each GPU counts launches. It does not shift plain data that another GPU, a
@@ -31,10 +32,7 @@ const BOUNDARY: u32 = u32::MAX;
 /// The number of faults of one kind after which the search ends.
 const KEPT: usize = 64;
 
-/// Returns the faults of repeated launches of a plan that is correct once.
-///
-/// # Errors
-/// Returns an error if the launches exceed the limit on memory.
+/// Returns the faults of repeated launches of a plan. A single launch of the plan must be correct.
 pub fn faults(plan: &Plan, program: &Program, layout: &Layout, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let mut faults: Vec<Fault> = kept_buffers(plan).into_iter().collect();
     if plan.use_double_scratch_buffer {
@@ -48,7 +46,8 @@ pub fn faults(plan: &Plan, program: &Program, layout: &Layout, trust_relaxed: bo
     Ok(faults)
 }
 
-/// Returns a fault if later launches would access the first launch's input and output, which `reuse_resources` keeps.
+/// Returns a fault if the plan has `reuse_resources`, with which the runtime keeps the input and output of the first
+/// launch, so that later launches would access them.
 fn kept_buffers(plan: &Plan) -> Option<Fault> {
     let is_given = |buffer: Buffer| buffer != Buffer::Scratch;
     let by_port = |op: &Op| {
@@ -66,8 +65,8 @@ fn kept_buffers(plan: &Plan) -> Option<Fault> {
     })
 }
 
-/// Returns a fault if packets go between GPUs with scratch memory of different sizes: a GPU shifts its writes by half
-/// of its own.
+/// Returns a fault if packets go between GPUs whose scratch memories differ in size: a GPU shifts its writes by half of
+/// its own scratch memory.
 fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     let chunks = |gpu: u32| plan.gpus[gpu as usize].scratch_chunks;
     let (place, to) = program.moves().find_map(|(step, m)| {
@@ -91,8 +90,8 @@ fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     })
 }
 
-/// Returns a fault for each access of plain scratch memory at one place in every launch that meets an access shifted in
-/// every second launch, up to [`KEPT`].
+/// Returns a fault for each pair of overlapping accesses to scratch memory of which only one is shifted in every second
+/// launch, up to [`KEPT`] faults.
 fn unshifted(program: &Program) -> Vec<Fault> {
     let (mut shifted, mut fixed) = (Vec::new(), Vec::new());
     for (step, m) in program.moves() {
@@ -127,8 +126,8 @@ fn unshifted(program: &Program) -> Vec<Fault> {
     faults
 }
 
-/// Returns a fault for each write of packets over packets, `gap` launches earlier, that may still be read, up to
-/// [`KEPT`]; if the launches do not end, the faults of their run.
+/// Returns a fault for each write of packets over packets of `gap` launches earlier that may not have been read, up to
+/// [`KEPT`] faults. If the launches do not end, returns the faults of their run.
 fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let again = repeated(program, layout, gap + 1);
     let run = run(&again);

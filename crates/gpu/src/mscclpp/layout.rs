@@ -43,9 +43,9 @@ pub struct Scale {
 }
 
 impl Layout {
-    /// Returns the layout for the requested elements or for a scale. By default, a chunk has just enough grains for
-    /// each thread block of a group to have one in each of two iterations of a pipeline, or, without pipelines, one in
-    /// total.
+    /// Returns the layout for the requested elements or for a scale. By default, a chunk has the fewest grains that
+    /// give each thread block of a group one grain in each of two iterations of a pipeline; without pipelines, one
+    /// grain in total.
     ///
     /// # Errors
     /// Returns an error if sizes do not fit the collective or each other.
@@ -118,7 +118,8 @@ impl Layout {
         u32::try_from(chunks * u64::from(self.grains)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the fault of a slice whose last chunk is `chunks - 1`, as code and message, if its buffer is shorter.
+    /// Checks the slice that ends with chunk `chunks - 1`. If its buffer is shorter, returns the fault's code and
+    /// message.
     pub fn outside(&self, gpu: u32, space: Space, chunks: u64) -> Option<(&'static str, String)> {
         let has = self.chunks[gpu as usize][space as usize];
         if chunks <= has {
@@ -142,8 +143,8 @@ impl Layout {
         })
     }
 
-    /// Returns the first grain of share `index` of `grains` grains in `shares` shares, by the runtime's rule: the first
-    /// shares get the grains that the division leaves.
+    /// Returns the first grain of share `index`, if `grains` grains are divided into `shares` shares. As in the
+    /// runtime, the first shares are one grain longer if the division has a remainder.
     pub fn share(&self, grains: u32, index: u32, shares: u32) -> u32 {
         let (least, more) = (grains / shares, grains % shares);
         index.min(shares) * least + index.min(more)
@@ -155,7 +156,8 @@ impl Layout {
         u32::try_from((bytes / of).saturating_mul(grains).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the span in the memory that input and output share if the plan runs in place, or else the span itself.
+    /// Maps a span of input or output to the memory that both share if the plan runs in place; otherwise returns the
+    /// span.
     pub fn canonical(&self, span: Span) -> Span {
         let shift = |space, of: Space| Span { space, start: span.start + span.gpu * self.len(span.gpu, of), ..span };
         match (self.in_place, span.space) {
@@ -174,8 +176,8 @@ pub fn message_chunks(plan: &Plan) -> Option<u64> {
     Some(u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks }))
 }
 
-/// Returns the elements, as MPI counts them, of the only size that a plan accepts; `None` if it accepts several, or a
-/// size that its chunks do not divide.
+/// Returns the number of elements, as MPI counts them, if the plan accepts a single size. `None` if it accepts several
+/// sizes, or if its chunks do not divide the size.
 pub fn stated_elements(plan: &Plan, facts: &Facts) -> Option<u64> {
     let size = plan.max_message_size.filter(|&most| plan.min_message_size == Some(most) && most > 0)?;
     let kind = COLLECTIVES.kind(&plan.collective)?;

@@ -9,18 +9,19 @@ use super::{
 };
 use crate::too_many_blocks;
 
-/// The most channels of one type of a thread block, and the most remote buffers that it accesses by channels of one
-/// type.
+/// The maximum number of channels of one type that a thread block has, and of remote buffers that it accesses by
+/// channels of one type.
 pub const CHANNELS: usize = 16;
-/// The most channels of an operation.
+/// The maximum number of channels of an operation.
 pub const OP_CHANNELS: usize = 8;
-/// The most sources, and the most destinations, of an operation: two local buffers, and one buffer for each channel.
+/// The maximum number of sources, and of destinations, of an operation: two local buffers, and one buffer for each
+/// channel.
 pub const OP_BUFFERS: usize = 10;
-/// The most operations of a thread block, including those inside pipelines.
+/// The maximum number of operations of a thread block, including the operations inside pipelines.
 pub const OPS: usize = 64;
-/// The most barriers of a GPU.
+/// The maximum number of barriers of a GPU.
 pub const BARRIERS: u32 = 16;
-/// The most semaphores of an operation.
+/// The maximum number of semaphores of an operation.
 pub const OP_SEMAPHORES: usize = 16;
 const THREADS: u32 = 1024;
 
@@ -87,8 +88,8 @@ pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
     faults
 }
 
-/// Returns a fault if the loader accepts no size of a message: it compares sizes with the plan's, and divides them into
-/// chunks.
+/// Returns a fault if the loader does not accept a message of any size. The loader compares the size with the plan's
+/// limits, and divides the message into chunks.
 fn no_message(plan: &Plan) -> Option<String> {
     let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size?);
     let chunks = message_chunks(plan).filter(|&chunks| chunks > 0)?;
@@ -102,8 +103,8 @@ fn no_message(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Finds remote scratch memory that is empty and cannot be registered; or, with `reuse_resources`, a GPU that accesses
-/// remote scratch memory and has none itself, and would therefore reach only chunk 0 of the remote one.
+/// Adds a fault for remote scratch memory that is empty, which cannot be registered. With `reuse_resources`, also adds
+/// a fault for a GPU that accesses remote scratch memory and has no scratch memory: it would reach only chunk 0 there.
 fn empty_scratch(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let has_none = |id: u32| plan.gpus.get(id as usize).is_some_and(|gpu| gpu.scratch_chunks == 0);
     let mut remote = gpu.remote_buffers.iter().filter(|remote| remote.buffer == Buffer::Scratch);
@@ -142,7 +143,7 @@ fn thread_block(gpu: u32, block: &ThreadBlock, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Finds thread blocks that wait, on a GPU with fewer processors than thread blocks.
+/// Adds a fault if a GPU has fewer processors than thread blocks and one of the thread blocks waits.
 fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
     let waits = |name: Name| {
         let is = matches!(name, Name::Wait | Name::Rlxwait | Name::SemAcquire | Name::Barrier);
@@ -184,8 +185,8 @@ fn threads(op: &Op, threads: u32) -> Option<String> {
         .then(|| format!("{} needs {each} threads, and num_threads_per_block is {threads}", op.name))
 }
 
-/// Returns the fault of a key that the operation does not use, which the loader stores over an operand or the runtime
-/// ignores, or of a buffer that is not exactly one of local, remote and behind a switch.
+/// Returns a fault in two cases: the operation has a key that it does not use, which the loader stores over an operand
+/// or the runtime ignores; or a buffer is not exactly one of local, remote and behind a switch.
 fn stray(op: &Op) -> Option<String> {
     let name = op.name;
     let is_semaphore = matches!(name, Name::SemAcquire | Name::SemRelease);
@@ -214,7 +215,7 @@ fn stray(op: &Op) -> Option<String> {
     mixed.then(|| format!("a buffer of {name} has one of \"type\", \"buffer_id\" and \"switch_channel_id\""))
 }
 
-/// Returns the fault of an operation whose channel type its kernel does not support: kernels that read remote memory
+/// Returns a fault if the operation's kernel does not support the type of its channels: kernels that read remote memory
 /// use memory channels only, and a flush uses port channels only.
 fn channel_type(op: &Op) -> Option<String> {
     let by_port = op.channel_type == Some(ChannelType::Port);

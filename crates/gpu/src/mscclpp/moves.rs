@@ -10,8 +10,8 @@ use super::{
     step::{At, Step},
 };
 
-/// Remote destinations, `near` in the same box and `far` in other boxes with their GPUs, and the thread blocks that
-/// read there.
+/// Remote destinations: `near` in the same box, and `far` in other boxes with their GPUs. The third field lists the
+/// thread blocks that read the destinations.
 struct Remote<'a> {
     near: Vec<Slice>,
     far: Vec<(u32, Slice)>,
@@ -68,7 +68,7 @@ impl Exporter<'_> {
         let of_packets = sources.iter().filter(|s| s.1).count();
         let mut sent = now;
         if let ([a, b], 1) = (&sources[..], of_packets) {
-            // The operation adds packets first; the two operands of a sum may be swapped.
+            // The executor adds packets first. The sum is the same, because its two operands may be swapped.
             let (own, arriving) = if a.1 { (b, a) } else { (a, b) };
             let name = if now > 0 { Name::Respkt } else { Name::Repkt };
             self.op(at, name, &[own.0, arriving.0], &sinks);

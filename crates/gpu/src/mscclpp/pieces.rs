@@ -1,10 +1,10 @@
 //! The division of moves of packets into pieces whose grains have the same writers and readers.
 //!
-//! A packet is read element by element, each after the element that it was computed from. So two grains of one move can
-//! follow different moves: a reader may read a part of a written span, or parts of several. Therefore an offset in
-//! packet memory at which some move begins or ends is a cut of every move that crosses it, and of the other packets of
-//! that move at the same distance from their start, and so on. Between two cuts all grains are written by one move and
-//! read by the same moves, grain k of the reader after grain k of the writer.
+//! A packet is read element by element, each after the element from which it was computed. Two grains of one move can
+//! follow different moves: a reader may read a part of a written span, or parts of several spans. The start and the end
+//! of a move in packet memory are therefore cuts. A cut divides every move that crosses it. A move that is cut in one
+//! operand is cut at the same distance from the start in its other operands, until no cut is new. Between two cuts, one
+//! move writes all grains and the same moves read them: grain k of the reader follows grain k of the writer.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -100,7 +100,7 @@ impl Races<'_> {
         }
         let (a, b) = if a.event < b.event { (a, b) } else { (b, a) };
         let (earlier, later) = (self.event(a), self.event(b));
-        // Grain k of an aligned piece follows grain k of the earlier piece.
+        // The pieces are aligned, so grain k of the later piece follows grain k of the earlier piece.
         let is_same = || a.span.start == b.span.start && later.is_aligned(earlier);
         if later.known.is_over(earlier) || (!a.writes && (later.known.has_read(earlier) || is_same())) {
             return;

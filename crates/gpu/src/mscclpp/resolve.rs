@@ -12,7 +12,7 @@ use super::{
     program::{Act, Block, Program, Space, Span, Step},
 };
 
-/// The most steps of a plan when its pipelines are unrolled.
+/// The maximum number of steps of a plan when its pipelines are unrolled.
 const STEPS: usize = 1 << 20;
 
 /// Resolves the references of one operation, in one iteration of its pipeline. [`references`] has checked the indices

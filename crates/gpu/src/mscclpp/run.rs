@@ -1,8 +1,8 @@
 //! Runs a plan without data: each thread block advances until a signal, semaphore, barrier or packet is missing.
 //!
 //! Each signal, semaphore and packet has one thread that waits for it, or several in an order that meetings, barriers
-//! and semaphores fix ([`super::shared`]), so no step takes the signal of another step: if one run ends, every run
-//! ends, and if one gets stuck, every run gets stuck at the same steps.
+//! and semaphores fix ([`super::shared`]), so no step consumes the signal of another step. If one run ends, every run
+//! therefore ends; if one run gets stuck, every run gets stuck at the same steps.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub struct Run {
     pub order: Vec<At>,
     /// For each step, the steps that must complete before it because of signals, semaphores, barriers and packets.
     pub after: FxHashMap<At, Vec<At>>,
-    /// The signal that each wait consumes, both as a step and an index among the step's effects; for each acquire
-    /// likewise the release, unless an initial value permits it.
+    /// For each wait, the signal that it consumes; for each acquire, the release that it consumes, unless the
+    /// semaphore's initial value permits it. Keys and values are a step and the index of one of its effects.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
     /// True if all thread blocks end, in every run; `None` if barriers have faults, or runs may differ in their order.
     pub ends: Option<bool>,

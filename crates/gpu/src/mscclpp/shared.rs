@@ -1,11 +1,12 @@
-//! Channel ends and semaphores that several thread blocks of a GPU, or several threads of one, use: the n-th channel or
-//! semaphore of an operation is used by thread n. The order of the uses must be the same in every run: each use follows
-//! the previous one, by barriers and semaphores of the GPU between meetings of the threads.
+//! Checks channel ends and semaphores that several users share: several thread blocks of a GPU, or several threads of
+//! one thread block (thread n uses the n-th channel or semaphore of an operation). The order of the uses must be the
+//! same in every run: each use must follow the previous one, by barriers and semaphores of the GPU between meetings of
+//! the threads.
 //!
-//! If that holds for one run, it holds for all. Consider the first step of another run that gets a different signal
-//! than in this run: the previous use has not happened there. But the steps that order the two uses here have happened
-//! in the same way there, since all earlier steps are equal. A step that waits forever counts as a use too, since it
-//! could come earlier in another run.
+//! If this order holds in one run, it holds in all runs. Proof: consider the first step of another run that gets a
+//! different signal. All earlier steps are equal in both runs, and so are the steps that order this use after the
+//! previous one; so the previous use has happened in the other run too, and the step gets the same signal. A step that
+//! waits forever counts as a use, because it could come earlier in another run.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +109,7 @@ pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
         return Vec::new();
     }
     let (mut clocks, mut faults) = (Clocks::default(), Vec::new());
-    // The uses that no later use is known to follow.
+    // The uses that no known later use follows.
     let mut open: BTreeMap<Use, Vec<(At, u32, Option<bool>)>> = BTreeMap::new();
     let pending = (0..done.len()).map(|block| (block, done[block]));
     let pending = pending.filter(|&(block, step)| step < program.blocks[block].steps.len());

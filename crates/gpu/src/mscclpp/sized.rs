@@ -42,8 +42,8 @@ impl Sized {
         Ok(Self { layout, program, faults, run })
     }
 
-    /// Runs a plan at one size. Returns a fault if it does not end, or has races even if relaxed signals order writes,
-    /// because a schedule needs an order.
+    /// Runs a plan at one size. Returns a fault if the run does not end, or if it has races although relaxed signals
+    /// are assumed to order writes: a schedule needs an order.
     pub fn in_order(plan: &Plan, facts: &Facts) -> Result<Result<Self, Fault>, ImportError> {
         let sized = Self::new(plan, facts, None)?;
         let mut first = sized.faults.iter().chain(&sized.run.faults).next().cloned();
@@ -123,7 +123,8 @@ impl Sized {
         let Some(imported) = self.imported(plan, false)? else { return Ok(None) };
         let mut proof = verify_rounded(&imported.schedule, method, &imported.roundings);
         if imported.roundings.values().any(|r| matches!(r, Rounding::Own(_))) {
-            // A switch may add the same operands in another order in another run.
+            // A switch may add the same operands in a different order in each run, so the digest would not be
+            // reproducible.
             proof.expression_class = None;
         }
         let bits = FileBits::new(&proof, &imported.roundings, "a switch adds, in an order that it does not state");
@@ -134,8 +135,8 @@ impl Sized {
         Ok(Some(Contents { imported, proof, faults, bits }))
     }
 
-    /// Returns the fault if the output of a broadcast's root, which GPUs have and schedules do not, differs from the
-    /// input. The root's output is sent to another GPU, whose output is then proved.
+    /// Returns a fault if the output of a broadcast's root differs from the input. GPUs store this output, but
+    /// schedules have none. The check sends the root's output to another GPU, and proves that GPU's output.
     fn output_of_root(&self, plan: &Plan, method: Method) -> Result<Option<Fault>, ImportError> {
         let Some(c) = self.layout.collective.filter(|c| c.kind == Kind::Broadcast && c.ranks > 1) else {
             return Ok(None);

@@ -20,14 +20,14 @@ use super::{
     plan::Plan,
 };
 
-/// The most sizes that are tried for groups of thread blocks. With pipelines, half as many are tried, in addition to
-/// the sizes at which pipelines begin an iteration.
+/// The maximum number of sizes that are tried for groups of thread blocks. With pipelines, half as many are tried, in
+/// addition to the sizes at which pipelines begin an iteration.
 const MOST: u32 = 160;
 /// The number of grains of a unit, so that chunks of halves and quarters of a unit can be tried.
 const UNIT: u32 = 4;
-/// The most iterations of a pipeline, if units differ.
+/// The maximum number of iterations of a pipeline, if units differ.
 const TURNS: u64 = 256;
-/// The most grains of a chunk, if units differ.
+/// The maximum number of grains of a chunk, if units differ.
 const GRAINS: u64 = 1 << 16;
 
 /// The sizes for which the result of a check holds.
@@ -70,8 +70,8 @@ fn to_try(plan: &Plan) -> (Vec<Scale>, Sizes) {
     (scales, Sizes::Tried)
 }
 
-/// Returns numbers of grains of a chunk: 1 to 3, and those near the second or third iteration of a pipeline, up to a
-/// limit of iterations. The smallest unit, which divides all others, has one grain.
+/// Returns numbers of grains of a chunk: 1 to 3, and the numbers around one and two iterations of each pipeline, up to
+/// a limit of iterations. The smallest unit, which divides all other units, has one grain.
 fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
     let all: BTreeSet<(u64, u64)> = plan
         .ops()

@@ -101,8 +101,8 @@ impl State<'_> {
         (format!("{place} does not run"), None)
     }
 
-    /// Skips `skip` of the effects that satisfy `is` and have not run, and returns the place and the thread block of
-    /// the next one; `None` if there are fewer.
+    /// Searches the effects that have not run and satisfy `is`, and returns the place and the thread block of the one
+    /// at index `skip`; `None` if there are fewer.
     fn later(&self, skip: usize, is: impl Fn(&Act) -> bool) -> Option<(Place, usize)> {
         let blocks = self.program.blocks.iter().enumerate();
         let rest = blocks.flat_map(|(b, block)| block.steps[self.done[b]..].iter().map(move |step| (b, step)));

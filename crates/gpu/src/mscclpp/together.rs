@@ -1,8 +1,8 @@
 //! Fusion of puts to several GPUs into one operation, so that its shares send to all of them at once.
 //!
 //! A thread block runs its operations in order. `put a, signal a, put b, signal b` becomes `put a b, signal a b`: a put
-//! does not wait, so both start as early, and no wait in between can delay a later signal. Each share of such an
-//! operation begins with a different destination.
+//! does not wait, so both puts start at the same time as before, and no wait between them can delay a later signal.
+//! Each share of such an operation begins with a different destination.
 
 use super::{
     limits,
