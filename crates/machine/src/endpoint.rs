@@ -42,7 +42,7 @@ impl EndpointModel {
         }
     }
 
-    /// Returns the keys that a machine must state for the model.
+    /// Returns the keys that a machine file must contain for the model.
     fn needs(self) -> &'static [&'static str] {
         match self {
             Self::Hockney | Self::Postal => &["alpha_ns", "beta_ns_per_byte"],
@@ -92,13 +92,13 @@ pub struct Parameters {
     /// The longest message that does not wait for its receiver (LogGOPS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub S_bytes: Option<u64>,
-    /// LogfP: the number of messages that can be sent back to back without the gap.
+    /// LogfP: the number of messages that can be sent back to back before the gap applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub f_messages: Option<u32>,
 }
 
 impl Parameters {
-    /// Returns each key, which names the unit, with its value.
+    /// Returns each key with its value. The end of a key is the unit of its value.
     fn all(&self) -> [(&'static str, Option<f64>); 13] {
         [
             ("alpha_ns", self.alpha_ns),
@@ -200,7 +200,7 @@ pub struct Endpoint {
 const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "protocols", "fit"];
 /// The lists of a machine, with the keys of an entry besides its parameters.
 const LISTS: [(&str, &[&str]); 2] = [("levels", &["name", "size"]), ("protocols", &["from_bytes"])];
-/// Parameters of a rank that apply to all its messages. Levels and protocols cannot change them.
+/// Parameters that belong to a rank and apply to all its messages. Levels and protocols cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
 /// The longest vector, in bytes, for which `FREE_BYTES` is not reported.
 const FEW_BYTES: u64 = 1024;
@@ -251,8 +251,8 @@ impl Description for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns a sentence if the calibration of this machine, in the table `fit` or a table inside it, reports
-    /// parameters with a poor fit.
+    /// Returns a sentence if the calibration of this machine reports parameters with a poor fit, in the table `fit` or
+    /// a table inside `fit`.
     fn note_on_fit(&self) -> Option<String> {
         let mut poor = BTreeSet::new();
         let mut open: Vec<&toml::Table> = self.fit.iter().collect();

@@ -261,5 +261,5 @@ const OPERATORS_LISTED: &str = "sum, prod, min, max, and, or, xor, ordered";
 const NOR_REFUSED: &str =
     "associative operators: sum, prod, min, max, and, or, xor, ordered; take 'or' and invert its result";
 
-/// The most links of a switch, without the link to its memory.
+/// The maximum number of links of a switch, without the link to its memory.
 const MEMORY_BELOW: u8 = 60;

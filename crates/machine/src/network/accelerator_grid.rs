@@ -58,9 +58,11 @@ impl AcceleratorGrid {
     }
 
     /// Selects a part of a network whose accelerators may have failed. Remaining accelerators keep their rows and
-    /// columns. A shape of two extents selects the first rectangle, in row-major order of its corner's board, without a
-    /// failed accelerator. A number of ranks keeps rows if these ranks fill whole rows without a failure; otherwise the
-    /// ranks form a line.
+    /// columns.
+    ///
+    /// A shape of two extents selects the first rectangle without a failed accelerator. Rectangles begin at boards, and
+    /// are tried in row-major order. A number of ranks keeps rows if these ranks fill whole rows without a failure;
+    /// otherwise the ranks form a line.
     ///
     /// # Errors
     /// Returns the errors of [`AcceleratorGrid::new`], and an error if every rectangle of this shape has a failed

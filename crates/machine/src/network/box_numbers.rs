@@ -24,7 +24,8 @@ impl BoxNumbers {
         node(self.all() + u64::from(self.boxes) * self.others() + u64::from(at))
     }
 
-    /// Returns the box of a node and its index in the box, or `None` and its index among the shared switches.
+    /// Returns `(Some(box), index in the box)` of a node; `(None, index among the shared switches)` for a shared
+    /// switch.
     pub fn place_of(&self, node: u32) -> (Option<u32>, u32) {
         match u64::from(node).checked_sub(self.all()) {
             None => (Some(node / self.accelerators), node % self.accelerators),

@@ -1,4 +1,5 @@
-//! Cuts of a plane into two parts: a cut stated by its family, the least cut of few accelerators, or one that is found.
+//! Cuts of a plane into two parts: a cut that the family of the topology states, the least cut of few accelerators, or
+//! the result of a search.
 
 mod search;
 
@@ -34,22 +35,22 @@ impl Cut {
     }
 }
 
-/// Returns the fewest cables between `inside` and all other accelerators, below leaves with `down` accelerators (the
-/// last leaf fewer) and `up` cables: whole leaves, and a part of one more.
+/// Returns the minimum number of cables between `inside` accelerators and all others. Leaves have `down` accelerators
+/// (the last leaf may have fewer) and `up` cables; `inside` consists of whole leaves and a part of one more.
 pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
     let (whole, rest) = (inside / down, inside % down);
     let others = down.min(all - whole * down) - rest;
     whole * up.min(down) + rest.min(others + up)
 }
 
-/// The standing of the cut into halves that a family states.
+/// The relation between the cut into halves that a family states and all other cuts into halves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Halves {
     /// No cut into halves is narrower.
     Least,
-    /// The publication that describes the family compares networks by this cut, and others may be narrower.
+    /// The publication that describes the family compares networks by this cut. Narrower cuts may exist.
     Published,
-    /// Others may be narrower.
+    /// Narrower cuts may exist.
     Narrow,
 }
 
@@ -105,7 +106,7 @@ fn capacities(plane: &Plane, own: Speed) -> Vec<f64> {
     plane.links().iter().map(|link| rates[usize::from(link.speed)]).collect()
 }
 
-/// The most accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
+/// The maximum number of accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
 pub const MOST_ACCELERATORS: u32 = 16;
 
 /// Returns the least rate of the links between any `inside` accelerators and all others, relative to the machine's

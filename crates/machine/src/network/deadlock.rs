@@ -54,7 +54,7 @@ pub struct Free {
 pub fn admit(topology: &dyn Topology, plane: &Plane, routing: &dyn Routing) -> Result<(), OverLimit> {
     /// The bytes of a channel, measured on a torus of 16,384 accelerators.
     const EACH: u128 = 64;
-    /// The steps of a channel in one search.
+    /// The computation steps for a channel in one search.
     const STEPS: u128 = 8;
     let channels = plane.links().len() as u128 * u128::from(routing.virtual_channels());
     // If every switch has many channels, paths to one destination use only few of them.
@@ -91,7 +91,8 @@ fn distinct(list: &mut Vec<u32>) {
     list.dedup();
 }
 
-/// For each channel, numbered link x virtual channels + virtual channel, the channels that its packets may take next.
+/// The channels that packets on a channel may take next. The number of a channel is link x virtual channels + virtual
+/// channel.
 struct Dependencies {
     virtual_channels: u32,
     used: Vec<bool>,

@@ -1,4 +1,5 @@
-//! Nodes at the points of a grid of any number of dimensions, numbered row-major, on boards; meshes and tori of them.
+//! Grids of nodes with any number of dimensions: nodes are numbered row-major and lie on boards. Meshes and tori are
+//! built from them.
 
 use serde::Deserialize;
 use unisono_base::narrow;

@@ -55,7 +55,8 @@ impl Network {
         if self.is_measured() { "measured" } else { DATA_SHEET }
     }
 
-    /// Returns a sentence on the source of times, if the file states measured values, or the rates of accelerators.
+    /// Returns a sentence on the source of times. `None` unless the file states measured values, or the rates of
+    /// accelerators.
     pub(super) fn rates_note(&self) -> Option<String> {
         let note = if self.is_measured() { Some(MEASURED) } else { self.accelerator.is_some().then_some(NOTHING) };
         note.map(str::to_owned)

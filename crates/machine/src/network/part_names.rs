@@ -16,7 +16,7 @@ use super::{Cable, Failure, Plane, Topology, failures::leaves_all};
 
 /// The name for the failure of one cable of every class.
 const ONE_LINK: &str = "one-link";
-/// The most cables of a class that are tried.
+/// The maximum number of cables of a class that are tried.
 const MOST_TRIED: usize = 64;
 
 /// The names that refer to a node.

@@ -150,7 +150,7 @@ pub struct PlaneBuilder {
 /// A node and one of its ports.
 type End = (u32, u32);
 
-/// The most cables, because simulators number links in 30 bits.
+/// The maximum number of cables, because simulators number links in 30 bits.
 const MOST_CABLES: u64 = 1 << 29;
 /// The bytes of a cable: while a plane is built, in the plane, and in a routing that stores the plane.
 const CABLE_BYTES: u128 = 108;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The most virtual channels of a link in simulations of packets.
+/// The maximum number of virtual channels of a link in simulations of packets.
 pub const MOST_SIMULATED_CHANNELS: u8 = 64;
 
 /// A link that a packet may take, and its virtual channel on that link.
@@ -45,8 +45,8 @@ pub trait Routing: Send + Sync {
         false
     }
 
-    /// Returns how many times as long a path through a hop is as the shortest path from the packet's node that the
-    /// packet may take. The choice of a hop multiplies the number of packets that wait for the hop by this factor.
+    /// Returns the factor by which a path through a hop is longer than the shortest path that the packet may take from
+    /// its node. The choice of a hop multiplies the number of packets that wait for the hop by this factor.
     fn detour(&self, _header: Header, _hop: Hop) -> u32 {
         1
     }
@@ -59,10 +59,11 @@ pub trait Routing: Send + Sync {
     }
 
     /// Returns the sizes of nested blocks of accelerators with consecutive numbers, largest first, ending with 1, if
-    /// destinations in alike blocks are interchangeable; empty if they are not. Let a permutation of accelerators map
-    /// each block to a block, and let the smallest block with both ends of each message keep its size while the
-    /// destinations are permuted. Then the permutation also maps the possible links of each message, in their order.
-    /// This holds while all links have the same rate.
+    /// destinations in equal blocks are interchangeable; empty if they are not.
+    ///
+    /// Interchangeable means: let a permutation of accelerators map each block to a block, so that the smallest block
+    /// that contains both ends of a message keeps its size for all messages. Then the permutation also maps the
+    /// possible links of each message, in their order. This holds while all links have the same rate.
     fn blocks(&self) -> Vec<u32> {
         Vec::new()
     }

@@ -14,7 +14,7 @@ const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 
 const DTYPES: [&str; 7] = ["f32", "f64", "f16", "bf16", "i16", "i32", "i64"];
 
-/// The most entries `[[switches]]` of a machine file.
+/// The maximum number of entries `[[switches]]` of a machine file.
 const MOST_CLASSES: usize = 255;
 
 /// The largest latency, 17 minutes, so that times of simulations stay in range.

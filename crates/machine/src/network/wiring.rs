@@ -1,9 +1,11 @@
-//! Cables from a row of switches to a row of switches above, assigned to these round-robin: the wiring of trees.
+//! Cables from a row of switches to the row of switches above, assigned to the upper switches round-robin: the wiring
+//! of trees.
 
 use std::ops::Range;
 
 /// A wiring. Cable `u = source * each + i` joins port `i` of a source to target `u mod targets`, at its port `u /
-/// targets`. So targets differ by at most one cable, and the cables of neighboring sources are adjacent at each target.
+/// targets`. The numbers of cables of two targets therefore differ by at most one, and the cables of neighboring
+/// sources are adjacent at each target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wiring {
     pub sources: u32,

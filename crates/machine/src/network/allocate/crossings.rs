@@ -24,7 +24,7 @@ pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic)
         for start in (0..rows).step_by(space.leaf[0].max(1) as usize) {
             let Some(placed) = scan(space, free, shape, start) else { continue };
             let share = UpperShare::of(&placed, &space.leaf).alltoall;
-            // No other result has less.
+            // A share of 0 cannot be improved.
             if share == 0.0 {
                 return Some(placed);
             }

@@ -31,7 +31,7 @@ pub struct Free {
     columns: u32,
     words: usize,
     bits: Vec<u64>,
-    /// The columns that are free in all rows passed to `meet` since `meet_none`.
+    /// The intersection of the free columns of all rows passed to `meet` since the last call of `meet_none`.
     meet: Vec<u64>,
 }
 

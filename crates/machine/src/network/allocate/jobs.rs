@@ -26,8 +26,8 @@ pub enum Jobs {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 
-/// The cumulative distribution of job sizes, in boards, in Alibaba's MLaaS trace (Weng and others, NSDI 2022): the
-/// quantiles that are known from the artifact of "HammingMesh".
+/// The cumulative distribution of job sizes, in boards, in Alibaba's MLaaS trace (Weng and others, NSDI 2022). Only the
+/// quantiles in the artifact of "HammingMesh" are known.
 pub const TRACE: &[(f64, u32)] = &[(0.7643, 1), (0.9074, 10), (0.9472, 20), (0.9852, 50), (0.9971, 100), (1.0, 1200)];
 
 impl Sizes {
@@ -35,9 +35,9 @@ impl Sizes {
         Self(TRACE.to_vec())
     }
 
-    /// Returns a job of the size that the distribution has at the fraction `share` of all jobs, from 0 to 1. Sizes grow
-    /// geometrically between two entries, which is this project's assumption. Jobs up to the first fraction have the
-    /// first size.
+    /// Returns a job of the quantile `share` (0 to 1) of the distribution. Between two entries the size grows
+    /// geometrically; this interpolation is an assumption of this project. Jobs up to the first fraction have the first
+    /// size.
     pub fn at(&self, share: f64) -> Job {
         let above = self.0.iter().position(|&(at_most, _)| share <= at_most).unwrap_or(self.0.len() - 1);
         let (to, largest) = self.0[above];
@@ -137,7 +137,7 @@ impl Jobs {
         }
         if let Some(&(share, _)) = sizes.0.last() {
             let share = 100.0 * share;
-            // 100 % may be written in several ways.
+            // 100 % may be written as `100`, `100.0` and so on.
             return if share >= 100.0 {
                 Ok(Self::Drawn(sizes))
             } else {

@@ -1,9 +1,10 @@
 //! Allocation of jobs to boards, around failed boards: virtual sub-meshes, boxes of tori and blocks of switched
 //! networks, with heuristics, and the utilization of a machine over many samples.
 //!
-//! It is beside the topologies because it depends on boards and switches, not on collectives or schedules. A family of
-//! topologies states its boards and the rule of its jobs in `Topology::jobs`. Source: "HammingMesh", sections 3.3 and
-//! 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its artifact; each file names further sources.
+//! Allocation is a part of the network module because it depends on boards and switches only, not on collectives or
+//! schedules. A family of topologies states its boards and the rule of its jobs in `Topology::jobs`. Source:
+//! "HammingMesh", sections 3.3 and 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its artifact;
+//! each file names further sources.
 
 mod blocks;
 mod crossings;

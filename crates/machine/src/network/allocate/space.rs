@@ -122,7 +122,7 @@ impl JobSpace {
     pub fn fits(&self, job: &Job) -> bool {
         match (&self.rule, &job.shape) {
             (Rule::Blocks { .. }, _) | (_, None) => u64::from(job.boards) <= self.all(),
-            // Sides in ascending order fit if they fit in any order.
+            // If some order of the sides fits, ascending order fits, because the counts of boards are sorted too.
             (_, Some(shape)) => {
                 let sorted = |sides: &[u32]| {
                     let mut sides = sides.to_vec();
@@ -161,10 +161,10 @@ impl JobSpace {
         }
     }
 
-    /// Returns the estimated steps to place one job. `shapes`, which only [`Rule::SubBox`] needs, are the job's shapes;
-    /// each is tried on the whole machine.
+    /// Returns the estimated number of computation steps that place one job. `shapes`, which only [`Rule::SubBox`]
+    /// needs, are the job's shapes; each is tried on the whole machine.
     pub(super) fn steps(&self, heuristic: Heuristic, shapes: &[Vec<u32>]) -> u128 {
-        /// The steps to move to another corner, for each dimension.
+        /// The computation steps to move to another corner, for each dimension.
         const CORNER: u128 = 50;
         let width = self.count.last().copied().unwrap_or(1);
         let rows: u128 = self.count.iter().rev().skip(1).map(|&n| u128::from(n)).product();

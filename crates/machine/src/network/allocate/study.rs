@@ -8,7 +8,8 @@ use unisono_base::{limits, mix, narrow, parallel};
 use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Rule, Sizes, UpperShare, shapes::shapes};
 use crate::MachineError;
 
-/// The number of cores that [`estimate`] assumes, so that refusals do not depend on the computer.
+/// The number of cores that [`estimate`] assumes, so that a refusal does not depend on the computer that runs the
+/// study.
 const CORES: u128 = 64;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -78,8 +79,9 @@ impl Draws {
     }
 }
 
-/// Returns the estimated number of jobs of a sample, and the average steps to place a job. Nearly all drawn jobs are
-/// placed with the first shape that is tried. Listed jobs may all be refused after all their shapes were tried.
+/// Returns the estimated number of jobs of a sample, and the average number of computation steps to place a job. Nearly
+/// all drawn jobs are placed with the first shape that is tried. In the worst case, listed jobs are refused after all
+/// their shapes were tried.
 fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
     /// The number of equally spaced fractions at which the distribution is evaluated.
     const READ: u32 = 1000;
@@ -108,7 +110,7 @@ fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
     }
 }
 
-/// Returns the estimated bytes and steps of some samples of a study. Each draws its boards and places its jobs.
+/// Returns the estimated memory in bytes and number of computation steps of some samples of a study.
 fn estimate(space: &JobSpace, study: &Study, samples: u32) -> (u128, u128) {
     let all = u128::from(space.all());
     let (jobs, place) = work(space, study);

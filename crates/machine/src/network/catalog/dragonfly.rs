@@ -94,9 +94,9 @@ impl Dragonfly {
         self.p + if other < at { other } else { other - 1 }
     }
 
-    /// Returns the cut of an odd number of groups that halves the routers of one group. The half of the other groups
-    /// with the most cables to the first half of these routers is on their side. Returns `None` if the numbers do not
-    /// permit this.
+    /// Returns the cut of an odd number of groups that halves the routers of one group. The other groups are halved
+    /// too: the groups with the most cables to the first half of these routers are on the side of that half. Returns
+    /// `None` if the numbers do not permit this cut.
     fn through_a_group(self) -> Option<Cut> {
         let (half, routers) = (self.g / 2, self.a / 2);
         if self.g < 3 || self.g.is_multiple_of(2) || !self.a.is_multiple_of(2) {
@@ -141,8 +141,8 @@ impl Dragonfly {
             return u32::from(self.a * self.g > 1);
         }
         let global = self.global();
-        // A group's cables to one other group lead to different routers there, unless there are more cables than
-        // routers.
+        // A group's cables to one other group lead to different routers of that group, unless there are more cables
+        // than routers.
         let Some(missed) = self.a.checked_sub(global.each).filter(|&missed| missed > 0) else { return 2 };
         let h = u64::from(self.h);
         if h * h < u64::from((self.g - 1).saturating_sub(self.h)) * u64::from(missed) {

@@ -114,7 +114,7 @@ pub struct Graph {
     names: Option<Vec<String>>,
 }
 
-/// The most entries of a routing table, which has one for each node and destination.
+/// The maximum number of entries of a routing table, which has one for each node and destination.
 const MOST_ENTRIES: u64 = 1 << 26;
 
 fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
@@ -197,7 +197,7 @@ fn host_or_switch(node: u32, numbers: BoxNumbers) -> u32 {
 }
 
 /// # Errors
-/// Returns a sentence if not every node has a name of its own that begins with a letter.
+/// Returns a sentence unless each node has a unique name that begins with a letter.
 fn check_names(names: &[String], nodes: u32) -> Result<(), String> {
     if names.len() as u64 != u64::from(nodes) {
         return Err(format!("there are {} names for {nodes} nodes; accepted is one for each node", names.len()));

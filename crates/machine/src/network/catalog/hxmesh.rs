@@ -33,7 +33,7 @@ pub const FAMILY: Family = Family {
 
 /// The number of down-ports of a leaf, and of its up-ports without taper: half of a switch.
 const DOWN: u32 = SWITCH_PORTS / 2;
-/// The most boards of a line: every leaf must reach every switch above.
+/// The maximum number of boards of a line: every leaf must reach every switch above.
 const MOST_BOARDS: u32 = DOWN * SWITCH_PORTS / 2;
 
 #[derive(Deserialize)]

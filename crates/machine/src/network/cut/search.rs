@@ -1,11 +1,11 @@
 //! A search for a narrow cut of a plane into halves, for planes whose least cut has no closed form.
 //!
 //! A switch and the accelerators that have no other cable form a unit, and each other node is a unit of its own. Units
-//! change sides one by one, each the one whose change makes the cut least, even if the cut grows; after all have
-//! changed, the best state on the way is kept (Fiduccia, Mattheyses, "A Linear-Time Heuristic for Improving Network
-//! Partitions", 1982). This repeats until no pass improves the cut, from several first states. If the sides have
-//! unequal numbers of accelerators, single accelerators of units on the larger side count on the other side, and their
-//! cables belong to the cut.
+//! change sides one by one. Each time, the unit is chosen whose change results in the least cut, even if the cut grows.
+//! After all units have changed, the best intermediate state is kept (Fiduccia, Mattheyses, "A Linear-Time Heuristic
+//! for Improving Network Partitions", 1982). This repeats until no pass improves the cut, from several first states. If
+//! the sides have unequal numbers of accelerators, single accelerators of units on the larger side count on the other
+//! side, and their cables belong to the cut.
 
 use std::{
     cmp::Ordering,
@@ -16,13 +16,14 @@ use unisono_base::{interrupt::poll, narrow};
 
 use super::super::Plane;
 
-/// The most passes of the search from one first state.
+/// The maximum number of passes of the search from one first state.
 const PASSES: u32 = 8;
-/// The fewest and the most first states from which the search begins.
+/// The minimum and the maximum number of first states from which the search begins.
 const STARTS: [usize; 2] = [2, 200];
-/// The most links that all first states together visit in one pass, if these are more than the fewest first states.
+/// The maximum number of links that all first states together visit in one pass. The minimum number of first states may
+/// exceed this limit.
 const VISITS: usize = 400_000;
-/// The most links between units of a plane that is searched.
+/// The maximum number of links between units of a plane that is searched.
 const MOST_LINKS: usize = 1_000_000;
 
 /// Returns the rate of the narrowest cut into halves that the search finds, with the rates of links; `extents` are
@@ -45,7 +46,7 @@ struct Units {
     weight: Vec<u32>,
     /// The number of accelerators of each unit that can count on the other side.
     loose: Vec<u32>,
-    /// The largest rate of the cable of such an accelerator.
+    /// The largest rate of the cable of an accelerator that can count on the other side.
     loose_rate: f64,
     /// The lowest accelerator of each unit.
     lowest: Vec<u32>,
@@ -161,15 +162,16 @@ impl Units {
 struct State<'a> {
     units: &'a Units,
     inside: Vec<bool>,
-    /// The accelerators of each side (false, then true), and those that can count on the other side.
+    /// The numbers of accelerators of each side (false, then true), and of those accelerators that can count on the
+    /// other side.
     weight: [i64; 2],
     loose: [i64; 2],
     cut: f64,
-    /// A price of an accelerator that is too many on a side, above any cut.
+    /// A price of an accelerator by which a side is too large. It exceeds any cut.
     forbidden: f64,
 }
 
-/// A unit with the rate by which the cut shrinks if it changes its side.
+/// A unit with the rate by which the cut shrinks if the unit changes its side.
 #[derive(Clone, Copy)]
 struct Change {
     gain: f64,
@@ -248,7 +250,7 @@ impl<'a> State<'a> {
         self.cut + self.price(self.weight, self.loose)
     }
 
-    /// Returns the numbers of both sides after a unit of these numbers left the side `from`.
+    /// Returns the counts of both sides after a unit with count `by` left the side `from`.
     fn after(of: [i64; 2], from: usize, by: u32) -> [i64; 2] {
         let mut after = of;
         after[from] -= i64::from(by);
@@ -282,7 +284,7 @@ impl<'a> State<'a> {
         self.total()
     }
 
-    /// Changes the side of every unit once, and goes back to the best state on the way.
+    /// Changes the side of every unit once, and returns to the best intermediate state.
     fn pass(&mut self) {
         let units = self.units;
         let mut gains: Vec<f64> = (0..units.count()).map(|unit| self.gain(unit)).collect();

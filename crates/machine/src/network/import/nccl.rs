@@ -245,7 +245,8 @@ impl Reader {
             let speed = if net.find("speed").is_some() { net.number("speed", i32::MIN.into(), 1 << 40)? } else { 0 };
             rate += if speed > 0 { speed as f64 / 8000.0 } else { ASSUMED_NIC };
             has_speed &= speed > 0;
-            // The worst of several ports counts: without GPUDirect RDMA, else without a statement about it.
+            // If an interface has several ports, the worst port counts: first a port without GPUDirect RDMA, then a
+            // port without a statement about it.
             let own = net.find("gdr").map(|gdr| gdr.trim() != "0");
             gdr = if gdr == Some(false) || own == Some(false) { Some(false) } else { gdr.and(own) };
             names.push(xml::short(net.find("name").or(net.find("dev")).unwrap_or_default()));

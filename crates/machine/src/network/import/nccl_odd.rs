@@ -1,5 +1,5 @@
 //! Sentences about irregularities in a topology of NCCL: devices and links that differ from the others, for instance in
-//! a broken or misconfigured box, and parts that NCCL reads differently from their statement in the file.
+//! a broken or misconfigured box, and parts that NCCL reads differently from their specification in the file.
 //!
 //! NCCL itself reads such a file without a message, and runs at the rate of the slowest device.
 

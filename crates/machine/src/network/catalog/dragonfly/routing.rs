@@ -1,10 +1,12 @@
-//! Routes packets by a local, a global and a local link, once, or twice through an intermediate group.
+//! Routes packets by a local, a global and a local link, once (minimal), or twice through an intermediate group.
 //!
-//! There is no cycle: a packet is on channel 0 in the source's group and on the cable out of it, on channel 1 in an
-//! intermediate group and on the cable out of it, and on the last channel in its last group. On one channel, local
-//! links come before global links. In adaptive routing, a packet reaches its first router on channel 0, and the router
-//! chooses. Minimal paths then have channel 1 in the first group and 2 in the last; paths through another group have 3,
-//! 4 and 5.
+//! Channel dependencies have no cycle. A packet is on channel 0 in the source's group and on the cable that leaves this
+//! group, on channel 1 in an intermediate group and on the cable that leaves it, and on the last channel in its last
+//! group. On each channel, local links come before global links.
+//!
+//! In adaptive routing, a packet reaches its first router on channel 0, and the router chooses the path. Minimal paths
+//! then have channel 1 in the first group and 2 in the last group; paths through another group have channels 3, 4 and
+//! 5.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -19,10 +21,11 @@ pub struct ByGroups {
     home: Vec<u32>,
     /// The group of each router, and the router's index in the group.
     place: Vec<(u32, u32)>,
-    /// The global ports that lead to another group: `own[k][at]` are those of router `at` of each group to the group k
-    /// + 1 further around the ring.
+    /// The global ports that lead to another group. `own[k][at]` are the ports of router `at` of each group that lead
+    /// to the group `k + 1` places further on the ring of groups.
     own: Vec<Vec<Range<u32>>>,
-    /// For each k of `own`, the routers of a group that have ports to the group k + 1 further around the ring.
+    /// The routers of a group that have global ports to another group: `doors[k]` have ports to the group `k + 1`
+    /// places further on the ring of groups.
     doors: Vec<Vec<u32>>,
 }
 

@@ -1,5 +1,5 @@
-//! Routes packets up, then down. A full pod reaches every top switch. The last pod may reach only some of them, so
-//! packets to the last pod go up only through those.
+//! Routes packets up, then down. A full pod reaches every top switch. The last pod may reach only some top switches;
+//! packets to the last pod then go up only to those.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ struct Last {
     first: u32,
     /// The number of top switches that the pod reaches.
     tops: u32,
-    /// For each middle switch, whether it reaches a top switch that the last pod reaches.
+    /// For each middle switch, true if it reaches a top switch that the last pod reaches.
     meets: Vec<bool>,
 }
 
@@ -62,8 +62,9 @@ impl UpDown {
         pod == self.last.pod && self.last.tops < self.tree.top.targets
     }
 
-    /// Returns the ports of a node, of consecutive numbers, by which packets to an accelerator may leave it, before the
-    /// routing `destination` chooses one; `None` if only some of them lead to a narrow pod.
+    /// Returns the ports, with consecutive numbers, by which packets to an accelerator may leave a node. The routing
+    /// `destination` then chooses one of them. Returns `None` if the destination is in a narrow pod and only some of
+    /// the ports lead to it.
     fn ports(&self, at: u32, to: u32) -> Option<Range<u32>> {
         let [leaves, middles, tops] = self.levels;
         let to_leaf = to / self.tree.down;
@@ -115,8 +116,9 @@ impl UpDown {
         }
     }
 
-    /// Returns the number modulo which the routing `destination` chooses one of the ports of a node: an accelerator on
-    /// leaves, a leaf on middle switches; `None` if a packet may take all ports.
+    /// Returns the number by which the routing `destination` chooses a port, as a remainder modulo the number of ports:
+    /// the accelerator's number at a leaf, the leaf's number at a middle switch. Returns `None` if a packet may use all
+    /// ports.
     fn settled(&self, at: u32, to: u32) -> Option<u32> {
         let [leaves, middles, tops] = self.levels;
         if self.tree.climb != Climb::Destination || at < leaves || at >= tops {
@@ -138,9 +140,9 @@ impl Routing for UpDown {
         1
     }
 
-    /// Returns the sizes of pods and leaves if these are alike, and ways up do not depend on the destination. Pods are
-    /// alike if each has the same cables to the top switches, and leaves of a pod if each has the same number of cables
-    /// to every switch above. Ways up then depend only on the smallest block that contains both ends.
+    /// Returns the sizes of pods and leaves. They are interchangeable only if ways up do not depend on the destination,
+    /// each pod has the same cables to the top switches, and each leaf has the same number of cables to every switch
+    /// above. Ways up then depend only on the smallest block that contains both ends. Returns an empty list otherwise.
     fn blocks(&self) -> Vec<u32> {
         let FatTree { pod_leaves, leaves, down, up, climb, top, .. } = self.tree;
         let is_whole = leaves.is_multiple_of(pod_leaves) && up.is_multiple_of(self.pod_middles.max(1));

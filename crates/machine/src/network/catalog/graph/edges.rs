@@ -23,9 +23,9 @@ pub struct Edge {
     pub count: u32,
 }
 
-/// The most nodes of a graph that can be routed.
+/// The maximum number of nodes of a graph that can be routed.
 const MOST_NODES: u32 = 1 << 26;
-/// The most equal cables of a line.
+/// The maximum number of equal cables of a line.
 const MOST_COUNT: u32 = 4096;
 
 impl Edge {
@@ -168,7 +168,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Stores a value. Returns whether `place` had none before; `None` without a value.
+/// Stores a value in `place`. Returns true if `place` was empty, false if it had a value, and `None` without a value.
 fn put<T>(place: &mut Option<T>, value: Option<T>) -> Option<bool> {
     Some(place.replace(value?).is_none())
 }

@@ -120,7 +120,7 @@ impl<'a> Builder<'a> {
             found.extend(self.plane.leaving(node).filter_map(hop));
             let hash = found.iter().fold(1, |hash, hop| mix(hash ^ (u64::from(hop.link) << 8 | u64::from(hop.vc))));
             let new = narrow(self.first.len() - 1);
-            // Of two lists with the same hash, the second one is stored at each use.
+            // If two lists have the same hash, the second list is stored again at each use.
             let mut list = *self.known.entry(hash).or_insert(new);
             if list == new || self.hops_of(list) != found {
                 self.hops.extend(&found);
