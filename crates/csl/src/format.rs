@@ -94,8 +94,8 @@ impl Emitter for Csl {
         self.about
     }
 
-    /// Returns the chunk of [`SdkTarget::needs`], 8 elements, which algorithms take so that models predict the time of
-    /// the emitted program.
+    /// Returns the chunk that [`SdkTarget::needs`] states, 8 elements. Algorithms take it as a parameter, so that
+    /// models predict the time of the emitted program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

@@ -4,9 +4,9 @@
 //! cannot hold the program. Begin with [`Csl`], which lowers a schedule and writes it; then read the head of `write`
 //! and [`SdkTarget`], which has the facts of the targets.
 //!
-//! Nothing here was compiled with the vendor's SDK; every emitted file says so. Sources: the vendor's public examples
-//! and guide, and the code of "Near-Optimal Wafer-Scale Reduce" that ran on a CS-2. `docs/csl.md` describes the
-//! emitted files.
+//! The emitted code has not been compiled with the vendor's SDK, and every emitted file contains this statement.
+//! Sources: the vendor's public examples and guide, and the code of "Near-Optimal Wafer-Scale Reduce" that ran on a
+//! CS-2. `docs/csl.md` describes the emitted files.
 
 // A number that does not fit is rejected on input; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

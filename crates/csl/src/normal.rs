@@ -1,15 +1,17 @@
 //! The normal form of a wafer program: the properties that CSL can express.
 //!
-//! The form omits the instruction of an operation, its chunk unless sources or sinks are taken in turns, threads
-//! without operations, repeated waits, and waits for an earlier operation of the same thread. If an operation has two
-//! sources, a fabric source is moved behind a memory source: `@fadds` requires this order, and all emitted operators
-//! commute. A fabric sink is moved behind the memory sink from which it takes chunks.
+//! The form omits these parts of a program: the instruction of an operation; the chunk of an operation, unless its
+//! sources or sinks are taken in turns; threads without operations; repeated waits; and waits for an earlier operation
+//! of the same thread. If an operation has two sources, a fabric source is moved behind a memory source: `@fadds`
+//! requires this order, and all emitted operators commute. A fabric sink is moved behind the memory sink from which it
+//! takes chunks.
 
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 
-/// Returns whether an operation has two or more fabric sources and takes them in turns, a chunk of each through memory:
-/// because it has three or more sources, which do not fit into one vector operation, or chunks of several elements.
+/// Returns whether an operation takes two or more fabric sources in turns: one chunk of each source after another,
+/// through memory. An operation takes sources in turns if it has three or more sources, which do not fit into one
+/// vector operation, or chunks of several elements.
 pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     fabric > 1 && (sources.len() > 2 || chunk > 1)

@@ -1,5 +1,5 @@
-//! The steps of a PE that may run at the same time: steps of different threads that program order and waits do not
-//! order.
+//! The steps of a PE that may run at the same time. They belong to different threads, and neither program order nor
+//! waits order them.
 
 use unisono_base::narrow;
 

@@ -6,7 +6,7 @@
 use unisono_lower::wafer::Needs;
 use unisono_machine::Architecture;
 
-/// Resources of a project with one SDK on one machine. Ids are assigned in the order of the lists, as far as
+/// The resources of a project for one SDK and one machine. Ids are assigned in the order of the lists, as far as the
 /// restrictions of switches and microthreads allow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
@@ -15,7 +15,7 @@ pub struct SdkTarget {
     /// Name of the wafer; `system` is the computer that contains the wafer.
     pub wafer: &'static str,
     pub system: &'static str,
-    /// Value of the compiler's option `--arch`; the compiler of SDK 1.0 does not have the option.
+    /// Value of the compiler's option `--arch`. The compiler of SDK 1.0 does not have this option.
     pub arch: Option<&'static str>,
     /// Number of columns available to a program; `height` is the number of rows. The host link takes the rest of the
     /// fabric.
@@ -34,27 +34,27 @@ pub struct SdkTarget {
     pub launch: Option<u8>,
     /// Ids of local tasks that a program may bind.
     pub local_tasks: &'static [u8],
-    /// True if ids of tasks share numbers with colors, so that no task gets the number of a used color.
+    /// True if task ids and colors share one set of numbers, so that a task may not have the number of a used color.
     pub tasks_share_colors: bool,
-    /// Ids of input queues. On the WSE-2, 0 and 1 are last in the lists of input and output queues: the host link may
-    /// use them too.
+    /// Ids of input queues. On the WSE-2, queues 0 and 1 are last in the lists of input and output queues, because the
+    /// host link may use them too.
     pub input_queues: &'static [u8],
     pub output_queues: &'static [u8],
-    /// True if every queue, also for output, is bound to its color at compile time; then an operand from the fabric
+    /// True if every input and output queue is bound to its color at compile time. An operand from the fabric then
     /// names only its queue, and colors are not blocked.
     pub binds_queues: bool,
     /// Ids of microthreads, one of which a program assigns to each thread. If the list is empty, the queue of an
     /// operation determines its microthread.
     pub microthreads: &'static [u8],
-    /// Cycles that a wavelet takes from one router to the next, by which scripts convert the clocks of PEs to one
-    /// clock; `None` if not published.
+    /// Cycles of a wavelet between neighboring routers. Scripts use this number to convert the clocks of PEs to one
+    /// clock. `None` if it is not published.
     pub hop_cycles: Option<u32>,
     /// Number of positions that a color may have at a router, besides the first one.
     pub extra_positions: usize,
     /// Greatest finite length of a vector operation in elements; a length field of 0x7fff means endless.
     pub extent: u32,
     pub sram_bytes: u64,
-    /// Bytes of a PE's memory reserved for code, stack and the host link.
+    /// Bytes of a PE's memory that are reserved for code, stack and the host link.
     pub code_bytes: u64,
     /// Id of the task that a control wavelet starts; 31 means none.
     pub control_task: u32,
@@ -123,8 +123,8 @@ impl SdkTarget {
         ..Self::WSE2_SDK_1_0
     };
 
-    /// Returns a control wavelet's payload with the single command "advance the switch", not delivered to any PE: bits
-    /// 22 and 23 are the command, bit 24 is "not to the PE", bits 16 to 21 are the task.
+    /// Returns the payload of a control wavelet with a single command, "advance the switch", which no PE receives. Bits
+    /// 22 and 23 are the command, bit 24 means "not to the PE", and bits 16 to 21 are the task.
     pub fn advance_word(&self) -> u32 {
         1 << 22 | 1 << 24 | self.control_task << 16
     }

@@ -1,4 +1,4 @@
-//! Prints the layout: which PE runs which file with which colors, and the routes of its router.
+//! Prints the layout: the program file and the colors of each PE, and the routes of its router.
 //!
 //! CSL's x is the column, y the row.
 
@@ -121,8 +121,8 @@ pub fn config(route: &ColorRoute) -> String {
     if positions.len() > 1 {
         text.push_str(", .switches = .{ ");
         for (n, w) in positions.windows(2).enumerate() {
-            // `limits` has checked that the target allows the change. A position equal to the one before it states its
-            // input.
+            // `limits` has checked that the target supports the change. A position states its output only if the output
+            // changes, and its input if the input changes or the output does not.
             let input = (w[0].rx != w[1].rx || w[0].tx == w[1].tx).then(|| format!(".rx = {}", directions(w[1].rx)));
             let output = (w[0].tx != w[1].tx).then(|| format!(".tx = {}", directions(w[1].tx)));
             let sides: Vec<String> = input.into_iter().chain(output).collect();

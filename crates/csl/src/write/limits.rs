@@ -1,4 +1,4 @@
-//! Checks the limits of the target before anything is written. Each refusal names the number found and the limit.
+//! Checks the limits of the target before any text is written. Each error names the number found and the limit.
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Dtype, Kind};
@@ -74,7 +74,7 @@ fn memory(program: &WaferProgram, pe: usize, target: &SdkTarget) -> Check {
     let partial = |op: usize| {
         let (o, sources) = (program.op(op), program.sources(op));
         if is_mapped && sources.len() > 1 {
-            // One buffer holds the partial result, another one the operand that arrived.
+            // One buffer holds the partial result. Another buffer holds the operand that arrived.
             2 * u64::from(mapped::chunk(sources, o.sinks_in_turn, o.chunk, o.len, target))
         } else if in_turns(sources, o.chunk) {
             u64::from(o.chunk.min(o.len))

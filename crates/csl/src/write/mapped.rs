@@ -1,8 +1,9 @@
 //! Operations whose operator is not a vector operation: chunk by chunk, each source from the fabric is received into
 //! memory, `@map` combines the sources in memory, and results are sent from memory.
 //!
-//! `@map` accesses only memory, so it never waits for the fabric while other threads have work. For each chunk, the
-//! thread's `partial_T` holds the partial result, and `arrived_T` the next operand. All whole chunks are one loop.
+//! `@map` accesses only memory, so the PE never waits for the fabric inside `@map` while other threads have work. For
+//! each chunk, the thread's `partial_T` holds the partial result, and `arrived_T` the next operand. All whole chunks
+//! are one loop.
 
 use unisono_lower::wafer::End;
 
@@ -40,7 +41,8 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
     steps
 }
 
-/// Returns the steps of one chunk of elements, given as `(first, count)`. If `moves`, the steps are the body of a loop.
+/// Returns the steps for one chunk of elements, given as `(first, count)`. If `moves` is true, the steps are the body
+/// of a loop.
 fn part(
     plan: &Plan,
     target: &SdkTarget,

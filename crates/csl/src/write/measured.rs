@@ -1,10 +1,11 @@
-//! A project that measures time as section 8.3 of "Near-Optimal Wafer-Scale Reduce" does: PEs have no common clock.
+//! A project that measures time as section 8.3 of "Near-Optimal Wafer-Scale Reduce" does. It synchronizes the PEs,
+//! because they have no common clock.
 //!
-//! `calibrate` and `measure` begin in the same way. One wavelet travels by chains along the rows and along the first
-//! column to PE (0, 0): a barrier. PE (0, 0) then floods a trigger. When the trigger arrives, each PE samples its
-//! clock, does as many writes as the host set, and samples again. `measure` continues with `compute` and samples at its
-//! end. The host chooses the writes so that all PEs start together, and converts the samples to one clock
-//! (`measure.py`).
+//! `calibrate` and `measure` begin in the same way. A barrier comes first: one wavelet travels by chains along the rows
+//! and along the first column to PE (0, 0). PE (0, 0) then floods a trigger. When the trigger arrives, each PE samples
+//! its clock, performs the number of writes that the host set for this PE, and samples its clock again. `measure`
+//! continues with `compute`, and samples the clock at the end. The host chooses the numbers of writes so that all PEs
+//! start together, and converts the samples to one clock (`measure.py`).
 //!
 //! The barrier and the trigger use colors and queues that the collective does not use, and no switches.
 
@@ -134,8 +135,8 @@ impl Measuring {
         Ok(text.replace(link, &format!("{setup}{link}{EXPORTS}")))
     }
 
-    /// Returns queues that a class does not use: input queues for row, first column and trigger, and an output queue.
-    /// Without a PE in the first column, the column's queue is the trigger's.
+    /// Returns queues that a class does not use: input queues for the row, the first column and the trigger, and an
+    /// output queue. In a class without PEs of the first column, the column's queue is the trigger's queue.
     fn queues(&self, plan: &Plan, number: usize, class: &Class, target: &SdkTarget) -> Result<[u8; 4], String> {
         let mut inputs = target.input_queues.iter().copied().filter(|&q| !class.queues.input.contains(&Some(q)));
         let mut outputs = target.output_queues.iter().copied().filter(|&q| !class.queues.output.contains(&Some(q)));
@@ -162,7 +163,7 @@ impl Measuring {
     }
 }
 
-/// Declares `colors`, under the comment `what`, before the text `before` of a layout, and adds `names`: the exported
+/// Declares `colors` before the text `before` of a layout, below the comment `what`. Also adds `names`, the exported
 /// symbols that the host uses.
 pub fn with_colors(text: &str, what: &str, colors: &[(&str, u8)], before: &str, names: &str) -> String {
     let constant = |(name, number): &(&str, u8)| format!("const {name}: color = @get_color({number});\n");

@@ -40,7 +40,7 @@ fn article(name: &str) -> &'static str {
     if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-/// Ids of local tasks in projects that measure, which need additional colors: first the ids that no color has.
+/// Ids of local tasks in projects that measure, which need additional colors. The ids that are not colors come first.
 const MEASURED_TASKS: &[u8] = &[26, 25, 24, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0];
 
 /// Checks that a wafer program can be written as a CSL project.
@@ -84,8 +84,8 @@ pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files
         .map_err(refused)
 }
 
-/// Returns the files of a broadcast there and back, with the function that measures it, and `measure.py`, which calls
-/// it.
+/// Returns the files of a broadcast with its return path, the function that measures it, and `measure.py`, which calls
+/// the function.
 fn emit_ping_pong(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
     let measuring = PingPong::new(plan, target)?;
     let layout = measuring.layout(&layout::print(plan, target, |row, col| measuring.role(row, col)));

@@ -1,10 +1,11 @@
 //! A collective as modules that a user's program imports: its layout calls `get_params` of `NAME_layout.csl`, and each
 //! PE imports `NAME_pe.csl` with these parameters and with the function that is called at the end.
 //!
-//! Each kind of PE (`plan.rs`) has a file that sets the routes of its router and imports the program of its
-//! class. Colors and ids of tasks are parameters, because they must differ from those of the user's program. `compute`
-//! first resets counters and descriptors, so that a program without switches may call it again: routes do not change,
-//! each color at a router has one source, and so the wavelets of a later run stay behind those of the previous run.
+//! Each kind of PE (`plan.rs`) has a file that sets the routes of its router and imports the program of its class.
+//! Colors and ids of tasks are parameters, because they must differ from those of the user's program. `compute` first
+//! resets counters and descriptors, so that a program without switches may call it again. In such a program routes do
+//! not change and each color has one source at each router, so the wavelets of a later run stay behind those of the
+//! previous run.
 //!
 //! The files have the structure of the vendor's public benchmark libraries: a `layout.csl` with `get_params`, and a
 //! `pe.csl` that configures colors by `@set_local_color_config` and calls a function given as parameter.
@@ -71,8 +72,8 @@ fn class_file(name: &str, class: usize) -> String {
     format!("{name}_program_{class}.csl")
 }
 
-/// Returns the declarations of the parameters `colors` and, if there are any, `tasks`, which every file passes to its
-/// imports.
+/// Returns the declarations of the parameter `colors` and, if the program has tasks, `tasks`. Every file passes these
+/// parameters to the files that it imports.
 fn declared(plan: &Plan) -> String {
     let mut text = format!("param colors: [{}]color;\n", plan.colors.len());
     if !plan.tasks.is_empty() {
@@ -81,7 +82,7 @@ fn declared(plan: &Plan) -> String {
     text
 }
 
-/// Returns the parameters of [`declared`] as fields of a structure that has their values.
+/// Returns the parameters of [`declared`] with their values, as fields of a structure.
 fn passed(plan: &Plan) -> &'static str {
     if plan.tasks.is_empty() { ".colors = colors" } else { ".colors = colors, .tasks = tasks" }
 }

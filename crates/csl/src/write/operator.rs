@@ -1,5 +1,5 @@
-//! Combines two vectors by an operator: a vector operation of the language, or `@map` with a function of
-//! `operator.csl`, one element at a time and in memory.
+//! Combines two vectors by an operator. If CSL has a vector operation for the operator, that operation is used;
+//! otherwise `@map` calls a function of `operator.csl` for each element in memory.
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 
@@ -23,8 +23,8 @@ pub fn vector_operation(c: &Collective) -> Option<&'static str> {
     }
 }
 
-/// Describes the work that predictions do not count: the cycles of `@map`, which are not published. Returns `None` if
-/// nothing is combined, or if a vector operation combines.
+/// Returns a sentence on the work that predictions omit: the cycles of `@map`, which are not published. `None` if the
+/// program combines nothing, or combines by a vector operation.
 pub fn uncounted(c: &Collective) -> Option<String> {
     if !c.kind.reduces() || c.kind == Kind::Barrier || vector_operation(c).is_some() {
         return None;

@@ -1,11 +1,11 @@
 //! Prints the program file of a class of PEs (`plan.rs` defines classes).
 //!
-//! With one thread, its vector operations run one after another in `compute`. With several, each thread is a task that
-//! starts one asynchronous operation, which activates the task again when it ends. `step_N` is the next operation to
-//! start, `done_N` the number of ended operations if other threads wait for them, `round_N` counts the chunks of an
-//! operation in turns, and `running` the threads that have not ended. Tasks do not interrupt each other, so these
-//! variables need no lock. An operation uses the value that a descriptor has when the operation starts, so descriptors
-//! may move while it runs.
+//! If the class has one thread, its vector operations run one after another in `compute`. If it has several threads,
+//! each thread is a task: the task starts one asynchronous operation, whose end activates the task again. `step_N` is
+//! the next operation to start, `done_N` the number of ended operations if other threads wait for them, `round_N`
+//! counts the chunks of an operation in turns, and `running` the threads that have not ended. Tasks do not interrupt
+//! each other, so these variables need no lock. An operation uses the value that a descriptor has when the operation
+//! starts, so descriptors may move while it runs.
 
 use std::fmt::Write;
 
@@ -266,8 +266,8 @@ fn tasks(
     text.push_str("}\n\n");
 }
 
-/// Prints statements, for each `done` that some thread awaits, that note that `done` steps of thread `t` have ended,
-/// and activate waiting threads.
+/// Prints the statements that record that `done` steps of thread `t` have ended, and that activate the threads that
+/// wait for this number of steps. Prints nothing if no thread waits for it.
 fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
     let told = waits.told(t, done);
     if told.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! A wavelet travels along a chain to the first PE: a barrier. The first PE samples its clock, broadcasts, and receives
 //! the broadcast of the last PE, which sends the received vector back; after [`ROUNDS`] such rounds it samples again.
-//! No other clock is read, and no program waits for a common start, so nothing is calibrated. A broadcast takes (end -
+//! No other clock is read, and PEs do not need a common start, so no calibration is needed. A broadcast takes (end -
 //! start) / (2 rounds).
 //!
 //! The return path is the mirrored program, on additional colors. The barrier takes two colors, an input queue and an

@@ -25,8 +25,8 @@ impl Queues {
         let colors = usize::from(key.colors);
         let mut queues = Queues { input: vec![None; colors], output: vec![None; colors] };
         queues.outputs(&ops, target)?;
-        // For each color, the numbers, one bit each, that its input queue must avoid; `names_thread` marks colors whose
-        // input queue determines a microthread.
+        // For each color, the queue numbers (one bit each) that its input queue must not have. `names_thread` marks the
+        // colors whose input queue determines a microthread.
         let mut avoid = vec![0u32; colors];
         let mut names_thread = vec![false; colors];
         if key.threads.len() > 1 {

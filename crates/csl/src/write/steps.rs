@@ -153,8 +153,8 @@ fn slice(array: &str, start: u32, len: u32) -> Descriptor {
     }
 }
 
-/// Returns the step that sends the control wavelet, on the queue of the data, so that the wavelet cannot overtake the
-/// data.
+/// Returns the step that sends the control wavelet. It uses the queue of the data, so the control wavelet cannot
+/// overtake the data.
 fn control(operation: usize, phase: u16, c: u8) -> Step {
     let fixed = |name: &str, value: String| Descriptor { name: name.to_owned(), value, moves: false };
     let word = "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> advance_word[i] })".to_owned();
@@ -167,7 +167,8 @@ fn control(operation: usize, phase: u16, c: u8) -> Step {
 
 /// Waits of a class between steps, derived from the waits between operations.
 pub struct Waits {
-    /// For each thread and step, pairs (other thread, number of that thread's steps that must have ended).
+    /// For each thread and step, the waits of the step as pairs (other thread, number of that thread's steps that must
+    /// have ended).
     of: Vec<Vec<Vec<(usize, usize)>>>,
 }
 
