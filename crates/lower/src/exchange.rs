@@ -1,10 +1,10 @@
-//! Messages of a collective in which all ranks act alike, and summed properties of messages along trees. The time of
-//! the collective on a network is computed from them.
+//! Messages of a collective in which all ranks behave in the same way, and total properties of messages along trees.
+//! Models compute the time of the collective on a network from them.
 
 use std::{fmt, sync::Arc};
 
-/// Messages of `bytes` bytes that every rank sends to one other rank, `repeat` of them in sequence. A rank sends its
-/// next message after it has received a message of the flow.
+/// A flow: each rank sends `repeat` messages of `bytes` bytes in sequence to one other rank. A rank sends its next
+/// message after it has received a message of the flow.
 #[derive(Clone)]
 pub struct Flow {
     to: Arc<dyn Fn(u32) -> u32 + Send + Sync>,
@@ -53,8 +53,8 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Returns the properties of these messages and those of `next` together, if `next` starts on the same links when
-    /// these messages have ended.
+    /// Returns the properties of these messages followed by `next`, which uses the same links and starts when these
+    /// messages have ended.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {

@@ -18,12 +18,13 @@ pub struct GridPlacement {
     /// The color of each stream, as an index from 0 into the machine's colors that are not reserved. Empty: lowering
     /// allocates all colors.
     pub colors: Vec<u8>,
-    /// Cycles between two consecutive elements that a leaf, which only sends its input, sends; 1 is the speed of the
-    /// datapath. Leaves that run ahead fill the queues of routers, and other PEs receive elements too early.
+    /// Minimum number of cycles between two consecutive elements that a leaf sends; 1 is the speed of the datapath. A
+    /// leaf only sends its input. A leaf that sends too fast fills the queues of routers with elements that other PEs
+    /// cannot process yet.
     pub pace: u16,
-    /// Elements that a PE reads from one stream before the next stream, if an instruction combines several. The PE
-    /// stores the partial results of these elements. With 1, streams alternate after each element; with the vector's
-    /// length, after whole vectors.
+    /// Number of elements that a PE reads from one stream before the next stream, if an instruction combines several
+    /// streams. The PE stores the partial results of these elements. With 1, the PE alternates between streams after
+    /// each element; with the vector's length, after whole vectors.
     pub chunk: u32,
 }
 
@@ -97,8 +98,8 @@ impl GridPlacement {
         Distances { grid: self.grid, paths: paths.collect() }
     }
 
-    /// Checks that the grid has as many PEs as the schedule has nodes, that colors are given for no streams or for all,
-    /// and that routes stay on the grid, form trees, reach every sink, and end at sinks.
+    /// Checks these properties: the grid has as many PEs as the schedule has nodes; either all streams or no streams
+    /// have a color; and routes stay on the grid, form trees, reach every sink, and end at sinks.
     pub fn check(&self, schedule: &Schedule, found: &mut Diagnostics) {
         let (nodes, pes) = (schedule.node_count() as u64, self.grid.count());
         if nodes != pes {
@@ -153,8 +154,8 @@ impl GridPlacement {
     }
 }
 
-/// Returns the hops from `source` to every PE of a path, or code and message of the fault of a path that is not a tree
-/// on the grid.
+/// Returns the hops from `source` to every PE of a path. If the path is not a tree on the grid, returns the code and
+/// the message of the fault.
 fn reach(grid: Grid, source: u32, path: &[Segment]) -> Result<FxHashMap<u32, u32>, (&'static str, String)> {
     let mut reached = FxHashMap::default();
     reached.insert(source, 0);

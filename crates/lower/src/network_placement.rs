@@ -31,7 +31,7 @@ pub(crate) fn check_on(schedule: &Schedule, machine: Option<&Machine>, nodes: &[
     }
 }
 
-/// Reports the errors of a placement whose size is that of the schedule.
+/// Reports the errors of a placement that has an entry for each node of the schedule.
 ///
 /// # Errors
 /// Returns an error if the topology of the machine cannot be built, or if an accelerator does not exist or has two

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-/// The terms of a phase. Their types are fractional, because closed forms may divide a vector into equal parts. Among
-/// ranks they count bytes instead of wavelets, and messages instead of hops.
+/// The terms of a phase. Their types are fractional, because closed forms may divide a vector into equal parts. For
+/// phases among ranks, bytes replace wavelets, and messages replace hops.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Terms {
     /// E: the hops of all wavelets together.
@@ -15,21 +15,21 @@ pub struct Terms {
     pub distance: f64,
     /// D: messages along the longest chain of dependent messages.
     pub depth: f64,
-    /// C: the most wavelets that one PE sends, or that one PE receives.
+    /// C: the maximum number of wavelets that one PE sends, or that one PE receives.
     pub contention: f64,
     /// N: the number of directed links in use.
     pub links: f64,
-    /// The most wavelets that pass one directed link.
+    /// The maximum number of wavelets that pass one directed link.
     pub max_link_load: f64,
-    /// The most element operations of one PE, counted in wavelets: an n-source combine costs max(1, n - 1) operations
-    /// for each wavelet of its length.
+    /// The maximum number of element operations of one PE, counted in wavelets: an n-source combine costs max(1, n - 1)
+    /// operations for each wavelet of its length.
     pub datapath: f64,
 }
 
-/// A time that an algorithm states, more precise than the time that a model computes from the terms.
+/// A time that an algorithm states, because it is more precise than the time that a model computes from the terms.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sharper {
-    /// The cycles of the phase without those of the depth. They replace `max(C, E/N + L)`.
+    /// The cycles of the phase, without the cycles that depend on the depth. They replace `max(C, E/N + L)`.
     pub cycles_beside_depth: f64,
     pub why: &'static str,
 }
@@ -40,8 +40,8 @@ pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
-    /// Cycles of the phase if every PE receives from its children in sequence, if the algorithm states them; the model
-    /// `links` uses them.
+    /// Cycles of the phase if every PE receives from its children in sequence; `None` if the algorithm does not state
+    /// them. The model `links` uses this value.
     pub in_turn: Option<f64>,
     /// The parameters that the algorithm chose, as text for reports.
     pub note: Option<String>,
@@ -75,9 +75,9 @@ impl Estimate {
     }
 }
 
-/// A round of messages, equal on every rank or stated for the slowest rank: each rank sends `messages` messages of
-/// `bytes` bytes back to back, receives as many (in a [`Waits::Pipeline`], the number stated there), and reduces
-/// `reduced` bytes.
+/// A round of messages. It is equal on every rank, or stated for the slowest rank. Each rank sends `messages` messages
+/// of `bytes` bytes back to back, receives the same number of messages (a [`Waits::Pipeline`] states its own number),
+/// and reduces `reduced` bytes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Round {
     pub messages: u32,
@@ -95,7 +95,7 @@ pub enum Waits {
     All,
     /// For each message, the previous message of its lane.
     Lanes,
-    /// No messages, as in a pipeline: a round takes as long as the work of the busiest rank, which receives `receives`
+    /// No messages, as in a pipeline. The time of a round is the work of the busiest rank, which receives `receives`
     /// messages in one round.
     Pipeline { receives: u32 },
 }

@@ -8,7 +8,7 @@ use unisono_machine::network::Protocol;
 /// The protocol of each instruction that a thread block runs. A lane is a thread block.
 ///
 /// Other instructions represent memory that a thread block of another GPU reads or writes, and the copy of an input
-/// that an in-place plan does not make. They take no time.
+/// that an in-place plan does not make. These other instructions take no time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadBlocks {
     protocols: Vec<Option<Protocol>>,
@@ -35,8 +35,7 @@ impl ThreadBlocks {
         self.leaders.get(&id).copied()
     }
 
-    /// Sets the reason why the library that reads the imported file does not use the file for calls of the schedule's
-    /// size.
+    /// Sets the reason why the library does not use the imported file for calls of the schedule's size.
     #[must_use]
     pub fn of_file(self, unserved: Option<String>) -> Self {
         Self { unserved, ..self }

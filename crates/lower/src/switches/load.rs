@@ -8,11 +8,12 @@ use super::{
     registers::{NONE, ports},
 };
 
-/// The number of edges of embeddings, for requests and for responses, on each directed link; 255 stands for 255 or
+/// The number of edges of embeddings, for requests and for responses, on each directed link. The value 255 means 255 or
 /// more.
 #[derive(Clone, Debug)]
 pub struct LinkLoads {
-    /// The index, within a node of the machine, of the first link of each switch, then the number of the node's links.
+    /// The index of the first link of each switch within a node of the machine; the last entry is the number of links
+    /// of a node.
     first: Vec<u32>,
     links: u32,
     locals: u32,

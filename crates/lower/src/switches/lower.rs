@@ -279,9 +279,9 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns whether the registers of a switch have a valid response: none, one from an engine to its own core, or one
-/// that takes the path of the requests in reverse. With a reduction there must be requests; without one there must be
-/// none, and a response may take any path.
+/// Returns whether the registers of a switch have a valid response. It is valid to have no response, a response from an
+/// engine to its own core, or a response that takes the path of the requests in reverse. A switch of a reduction must
+/// have requests. A switch of another collective must not have requests, and its response may take any path.
 fn responds(reduces: bool, r: &Registers) -> bool {
     let back = if r.request_output == NONE { ENGINE } else { r.request_output };
     match (r.response_input, r.response_outputs) {

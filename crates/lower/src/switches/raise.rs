@@ -1,4 +1,4 @@
-//! Raises registers to the schedule that they carry out, with its placement. [`super::lower`] is the inverse.
+//! Raises registers to the schedule that they execute, with its placement. [`super::lower`] is the inverse.
 //!
 //! Ranks send and receive their vectors, and a switch is a node whose instructions have streams on both sides. The
 //! schedule is not proved. The registers at both ends of every link must agree, since one stream represents both.
@@ -82,7 +82,7 @@ fn rank_of(layout: &Layout, configured: &Configured) -> Result<Vec<NodeId>, Rais
     Ok(of)
 }
 
-/// An embedding with the node of each core and switch.
+/// An embedding, with the schedule's node of each core (`rank_of`) and of each switch (`node_of`).
 struct Tree<'a> {
     layout: &'a Layout,
     configured: &'a Configured,

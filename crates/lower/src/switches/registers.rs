@@ -65,7 +65,7 @@ pub fn ports(set: u64) -> impl Iterator<Item = Port> {
     (0..64).filter(move |&port| set & 1 << port != 0)
 }
 
-/// A tree (a chain, for a scan) on one identifier, and the part of the vector that it carries.
+/// A tree on one identifier (a chain, for a scan), and the part of the vector that the tree carries.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Embedding {
     pub identifier: u8,

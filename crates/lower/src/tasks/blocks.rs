@@ -1,12 +1,12 @@
 //! Lowers the instructions of thread blocks of GPUs to tasks.
 //!
-//! A message is cut into slices. For each slice a thread block receives, then loads and stores (one *pass* for each
-//! stream; for local work one for each operand after the first, at least one), then sends. The passes of slice n + 2
-//! wait until slice n has left. So a full link delays the block, and a slice travels during the next pass. The next
-//! instruction waits until the last slice has left. Passes take the block's own CPU; a sum takes no additional time.
-//! Messages are on CPU 0, which all blocks share, since arrivals do not occupy a block. A switch receives the slices of
-//! the GPUs, and reduces each slice on its engine. The block that requests the reduction loads and stores each slice:
-//! two passes.
+//! A message is cut into slices. For each slice, a thread block receives, then loads and stores, then sends. Loads and
+//! stores consist of *passes*: one pass for each stream; for local work, one pass for each operand after the first, but
+//! at least one. The passes of slice n + 2 wait until slice n has left. A full link therefore delays the block, and the
+//! transfer of a slice overlaps with the next pass. The next instruction waits until the last slice has left. Passes
+//! take the block's own CPU; a sum takes no additional time. Messages are on CPU 0, which all blocks share, since
+//! arrivals do not occupy a block. A switch receives the slices of the GPUs, and reduces each slice on its engine. The
+//! block that requests the reduction loads and stores each slice: two passes.
 //!
 //! Sender and receiver cut a message into the same slices, since the number of slices depends only on its bytes and the
 //! plan.
@@ -21,12 +21,13 @@ use super::{
 };
 use crate::ThreadBlocks;
 
-/// The smallest slice in bytes, of a message that is cut, if all blocks have the protocol `Simple`: one signal covers
-/// many bytes, up to 1 MiB in NCCL.
+/// The minimum length in bytes of a slice of a divided message, if all blocks have the protocol `Simple`. With this
+/// protocol one signal covers many bytes, up to 1 MiB in NCCL.
 const SLICE_BYTES: u64 = 128 << 10;
-/// The smallest slice in bytes if some block has a protocol with a flag in each word or line (LL, LL128).
+/// The minimum length in bytes of a slice, if some block has a protocol with a flag in each word or line (LL, LL128).
 const FLAGGED_BYTES: u64 = 4 << 10;
-/// The most slices of a message. The last slice leaves only after the last pass, so fewer slices mean a longer time.
+/// The maximum number of slices of a message. The last slice leaves only after the last pass, so fewer slices mean a
+/// longer time.
 const MOST_SLICES: u64 = 16;
 
 /// The thread blocks of a schedule, and the ticks that one pass takes for each byte, by protocol.
@@ -38,14 +39,14 @@ pub struct Passes<'a> {
 }
 
 impl<'a> Passes<'a> {
-    /// Makes passes with the ticks per byte of a pass under each [`Protocol`]; `None` if the block does not limit its
-    /// rate.
+    /// Makes the passes of `blocks`. `ticks_per_byte` has the ticks per byte of a pass under each [`Protocol`], or
+    /// `None` if the block does not limit the rate.
     pub fn new(blocks: &'a ThreadBlocks, ticks_per_byte: [Option<f64>; 3]) -> Self {
         let is_plain = blocks.protocols().iter().all(|&protocol| protocol == Protocol::Simple);
         Self { blocks, ticks_per_byte, slice_bytes: if is_plain { SLICE_BYTES } else { FLAGGED_BYTES } }
     }
 
-    /// The most tasks to which an instruction or a stream is lowered.
+    /// The maximum number of tasks to which an instruction or a stream is lowered.
     pub(super) const MOST_TASKS: u128 = 2 * MOST_SLICES as u128;
 
     pub(super) fn leader(&self, id: InstrId) -> Option<NodeId> {
@@ -94,7 +95,7 @@ impl Lower<'_> {
         for &receive in arrived.iter().flatten() {
             self.builder.requires(receive, TaskId(first.first));
         }
-        // A switch may put more bytes on its links than the instruction has, and then cuts them into more slices.
+        // A switch may put more bytes on its links than the instruction has. It then divides them into more slices.
         let leaving: Vec<Vec<u64>> =
             sends.iter().map(|send| slices(send.amount, passes.slice_bytes).collect()).collect();
         let own = slices(bytes, passes.slice_bytes);

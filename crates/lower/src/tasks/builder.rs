@@ -7,16 +7,16 @@ use super::{
     graph::{Edge, Row},
 };
 
-/// The most tasks: simulators number tasks and their messages in 30 bits.
+/// The maximum number of tasks: simulators number tasks and their messages in 30 bits.
 pub(super) const MOST_TASKS: u64 = (1 << 30) - 1;
-/// The most edges: simulators count the tasks that one task waits for in 30 bits.
+/// The maximum number of edges: simulators count the tasks that one task waits for in 30 bits.
 const MOST_EDGES: u64 = (1 << 30) - 256;
 
 /// Builds a task graph. Errors are kept until [`Builder::finish`], so that loops need not check them.
 #[derive(Default)]
 pub struct Builder {
     graph: TaskGraph,
-    /// `(task waited for, edge)` of the current rank, in the order of the calls that added the edges.
+    /// The edges of the current rank as `(task waited for, edge)`, in the order of insertion.
     edges: Vec<(u32, Edge)>,
     greatest_peer: Option<(Kind, u32)>,
     error: Option<TaskError>,

@@ -48,7 +48,8 @@ pub fn crossings(
     of_streams
 }
 
-/// Returns whether the first node, which requests a sum or stores a value, is a rank, and not among the others.
+/// Returns whether the first node, which requests a sum or stores a value, is a rank that does not occur among the
+/// other nodes.
 fn is_apart(ranks: u32, mut first: impl Iterator<Item = NodeId>, mut others: impl Iterator<Item = NodeId>) -> bool {
     first.next().is_some_and(|first| first.0 < ranks && others.all(|other| other != first))
 }

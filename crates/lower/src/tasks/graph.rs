@@ -66,9 +66,9 @@ pub(super) struct Row {
     tag: u32,
     amount: u32,
     kind: Kind,
-    /// The bit [`WIDE`], and in the other bits 0 without edges, [`FAR`] if they are in the tables, else the distance to
-    /// the only task that waits, or [`PAIR`] with the distances, each less one, to the first of two tasks that wait and
-    /// from there to the second, in three bits each.
+    /// The bit [`WIDE`], and one of these values in the other bits: 0 for a task without edges; [`FAR`] if the edges
+    /// are in the tables; the distance to the only waiting task; or [`PAIR`] with two distances of three bits, each
+    /// reduced by one: from this task to the first waiting task, and from there to the second.
     flags: u8,
     cpu: u8,
     nic: u8,
@@ -100,7 +100,7 @@ impl Row {
 
 /// Returns the bits of [`Row::flags`] for all edges of a task, if they are near.
 fn near_flags(task: u32, edges: &[(u32, Edge)]) -> Option<u32> {
-    // The flag of an edge that waits for a start makes the distance large.
+    // The flag of an edge that waits for a start is its top bit. It makes the distance too large for a near edge.
     let ahead = |at: usize| edges[at].1.0.wrapping_sub(task).wrapping_sub(1);
     let (first, between) = match edges.len() {
         1 => return (ahead(0) < PAIR - 1).then(|| ahead(0) + 1),
@@ -232,8 +232,8 @@ impl TaskGraph {
         Task { kind, peer, tag, amount, cpu, nic }
     }
 
-    /// Reads the row of a task, so that the cache has it when [`TaskGraph::task`] reads it. The result only keeps the
-    /// compiler from removing the read.
+    /// Reads the row of a task to load it into the cache before [`TaskGraph::task`] reads it (prefetch). The result is
+    /// only used to keep the compiler from removing the read.
     #[inline]
     pub fn read_ahead(&self, id: TaskId) -> u32 {
         self.rows[id.index()].peer

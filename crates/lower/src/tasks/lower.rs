@@ -2,10 +2,10 @@
 //!
 //! An instruction becomes its receives, one reduce if it has two or more sources (a calc if it copies and copies take
 //! time), then its sends in the order of its sinks, one for each sink of a stream. A message is the data that one
-//! instruction pushes. If a node pops the message in several pieces, the instruction that pops the first piece has the
-//! receive. The next instruction of the lane waits until receives and the reduce are done and sends have started,
-//! because started sends do not need their operands. All lanes of a rank share one CPU and one network interface. All
-//! messages of stream s have tag s.
+//! instruction pushes. If a node pops the message in several pieces, the receive belongs to the instruction that pops
+//! the first piece. The next instruction of the lane waits until receives and the reduce are done and sends have
+//! started, because started sends do not need their operands. All lanes of a rank share one CPU and one network
+//! interface. All messages of stream s have tag s.
 //!
 //! A switch is an additional rank of the graph. Its messages are on CPU 0, and its reduces on the CPUs of its engines,
 //! to which its lanes are assigned round-robin. A reduce of a switch counts the bytes of its result, because the
@@ -252,7 +252,8 @@ pub(super) struct Lower<'a> {
     among: &'a Among<'a>,
     receives: Vec<Task>,
     sends: Vec<Task>,
-    /// The index, from 1, of the additional CPU that reduces for the current lane; 0 without additional CPUs.
+    /// The index, counted from 1, of the additional CPU that reduces for the current lane; 0 if the rank has no
+    /// additional CPUs.
     pub(super) engine: u8,
     passes: Option<Passes<'a>>,
     /// The CPU of the thread block of the current lane.
@@ -309,11 +310,11 @@ impl Lower<'_> {
         let copied = if copies { rounded(bytes as f64 * self.charges.copy_per_byte) } else { 0 };
         let work = [if copies { Task::calc(copied) } else { Task::reduce(reduced) }];
         let work = if operands > 1 || copies { &work[..] } else { &[] };
-        // An instruction that copies and sends starts its sends first: they do not need the copy.
+        // An instruction that copies and sends starts its sends first, because sends do not need the copy.
         let stages = if copies { [&[], &sends[..], work] } else { [&receives[..], work, &sends[..]] };
         let heads = stages.iter().find(|s| !s.is_empty()).map_or(0, |s| s.len());
-        // An empty task represents an instruction that has no task, but has an explicit dependency. It also saves the
-        // edges between all pairs of two sets of tasks.
+        // An empty task replaces an instruction that has no task, but has an explicit dependency. An empty task is also
+        // added between two sets of tasks, so that the graph does not need an edge for each pair.
         let joint = (heads == 0 && ties) || (heads > 1 && (before.count > 1 || waits));
         let nothing = [Task::calc(0)];
         let joint = if joint { &nothing[..] } else { &[] };
@@ -352,7 +353,8 @@ impl Lower<'_> {
         self.receives.clear();
         for (stream, span) in flow.pops(schedule, id) {
             let from = rank(schedule.stream(stream).source.0);
-            // A message that begins before this span was received by the instruction that popped its first piece.
+            // If a message begins before this span, the instruction that popped its first piece has already received
+            // the message.
             let new = Flow::touching(flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
             self.receives.extend(
                 new.map(|p| Task::receive(from, bytes(stream, schedule.instr(p.instr).len), among.tag + stream.0)),

@@ -192,7 +192,7 @@ fn begin(ranks: u32, tasks_each: u64, edges_each: u64) -> Result<Builder, TaskEr
         return Err(TaskError::TooMany { what: "tasks", found, most: MOST_TASKS });
     }
     let edges = u64::from(ranks) * edges_each;
-    // The bytes include a simulator, which needs as much memory as the graph.
+    // The bytes include the memory of a simulator, which needs as much as the graph.
     limits::admit("the traffic", 64 * u128::from(found) + 4 * u128::from(edges), 16 * u128::from(found))?;
     let mut b = Builder::new();
     b.reserve(ranks as usize, narrow(found));

@@ -1,5 +1,5 @@
-//! Assigns colors to streams. A stream keeps the color of its placement. Every other stream gets a color that is free
-//! along its whole route, so that no router switches between streams.
+//! Assigns colors to streams. A stream keeps the color of its placement. Every other stream gets a color that no other
+//! stream uses at a router of its route, so that no router switches between streams.
 
 use unisono_base::{StreamId, narrow};
 use unisono_machine::Wafer;
@@ -19,8 +19,8 @@ impl Colors {
     }
 }
 
-/// Gives each stream to which the placement assigns no color the least color that is free at all its routers, long
-/// routes first.
+/// Assigns a color to each stream to which the placement assigns none: the lowest color that is free at all routers of
+/// the stream. Streams with long routes come first.
 pub fn allocate(placed: OnGrid, wafer: &Wafer) -> Result<Colors, LowerError> {
     let schedule = placed.schedule;
     let usable: Vec<Color> =
@@ -37,7 +37,7 @@ pub fn allocate(placed: OnGrid, wafer: &Wafer) -> Result<Colors, LowerError> {
     let mut open = Vec::new();
     for stream in schedule.all_streams() {
         match placed.placement.color(stream) {
-            // The placement counts colors from 0 over the machine's usable colors.
+            // The placement numbers colors from 0, skipping colors that the machine reserves.
             Some(given) => {
                 let color = *usable.get(usize::from(given)).ok_or_else(|| too_many(usize::from(given) + 1))?;
                 colors[stream.index()] = color;

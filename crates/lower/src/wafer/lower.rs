@@ -119,8 +119,8 @@ fn of_wavelets(schedule: &Schedule, placement: &GridPlacement, wafer: &Wafer) ->
 struct Visit {
     pe: u32,
     color: Color,
-    /// The position of the stream's first reader in the topological order; streams of one color pass the router in this
-    /// order.
+    /// The position of the stream's first reader in the topological order. Streams of one color pass the router in the
+    /// order of this number.
     rank: u32,
     stream: StreamId,
     position: Position,
@@ -146,15 +146,15 @@ struct Switch {
     /// The number of routers that must advance after the stream; `own` is true if the source's router is one of them.
     needed: u32,
     own: bool,
-    /// The number of routers that must not advance after the stream: the next stream there has the same position, and a
-    /// later one has another.
+    /// The number of routers that must not advance after the stream: the next stream at the router has the same
+    /// position, and a later stream has another position.
     harmed: u32,
 }
 
 fn switching(schedule: &Schedule, flow: &Flow, visits: &[Visit], wafer: &Wafer) -> Result<Vec<Switch>, LowerError> {
     let mut switches = vec![Switch::default(); schedule.stream_count()];
-    // Pairs `(last push of the later stream, last pop of the earlier stream)`: the pop must come first, or the colors
-    // form a cycle of waits.
+    // Pairs `(last push of the later stream, last pop of the earlier stream)`. The pop must come first; otherwise the
+    // colors form a cycle of waits.
     let mut turns: FxHashSet<(InstrId, InstrId)> = FxHashSet::default();
     for at in visits.chunk_by(|a, b| (a.pe, a.color) == (b.pe, b.color)) {
         let positions = 1 + at.windows(2).filter(|w| w[0].position != w[1].position).count();
@@ -253,7 +253,7 @@ fn programs(
         check_limits(&pe, node, wafer)?;
         Ok(pe)
     };
-    // The tables take one program after another, so only one is in memory.
+    // PEs are lowered one after another into the tables, so only one program is in memory.
     let mut all = Ok(());
     let pes = schedule.all_nodes().map(program).map_while(|pe| pe.map_err(|e| all = Err(e)).ok());
     let program =
@@ -276,8 +276,8 @@ fn step(placed: OnGrid, flow: &Flow, colors: &Colors, switches: &[Switch], id: I
         }
     }
     let mut op = Op { instr: id, phase: narrow(schedule.phase(id).0), ..Op::plain(schedule.instr(id).len) };
-    // Only leaves, which send their inputs, are paced. All other PEs follow the pace of arrivals, and a flood of the
-    // result after the reduce is not paced.
+    // Only leaves, which send their inputs, are paced. Other PEs follow the pace of arrivals. The flood of the result
+    // after a reduce is not paced.
     let memory = |o: Operand| !matches!(o, Operand::Stream(_));
     let given = |o: Operand| matches!(o, Operand::In(_));
     if schedule.sources(id).iter().all(given) && !schedule.sinks(id).iter().all(memory) {

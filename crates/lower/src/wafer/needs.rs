@@ -30,7 +30,8 @@ use crate::{ANY_COLOR, GridPlacement, OnGrid};
 /// The restrictions of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// The chunk ([`GridPlacement::chunk`]) that replaces a chunk of 1 if some instruction is not one vector operation.
+    /// The minimum chunk ([`GridPlacement::chunk`]) if some instruction is not one vector operation: it replaces a
+    /// chunk of 1.
     pub chunk: u32,
     /// The number of fabric sources, 1 or 2, that a vector operation with two sources may have.
     pub fabric_sources: usize,
@@ -66,8 +67,8 @@ impl Needs {
         Ok(placement)
     }
 
-    /// Returns whether some instruction is not a vector operation: it has several sinks, or several streams among three
-    /// or more sources, or more streams than one operation may have.
+    /// Returns whether some instruction cannot be one vector operation, because it has several sinks, or three or more
+    /// sources with several streams among them, or more streams than one operation may have.
     fn takes_turns(&self, schedule: &Schedule) -> bool {
         (0..schedule.instr_count()).map(InstrId::new).any(|id| {
             let sources = schedule.sources(id);
@@ -109,7 +110,8 @@ fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     Ok(schedule.all_streams().map(|stream| number(stream).map_or(ANY_COLOR, |&n| narrow(n))).collect())
 }
 
-/// Numbers groups from 0, in the given order. Each group gets the least number that no conflicting earlier group has.
+/// Numbers the colors of groups from 0 by a greedy coloring, in the given order. Each group gets the lowest number that
+/// no conflicting earlier group has.
 fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<u32> {
     let mut numbers = vec![u32::MAX; groups.count];
     for &group in order {
