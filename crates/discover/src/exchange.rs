@@ -1,5 +1,5 @@
-//! The data that a read needs from other ranks, in terms of `Side`s: the pieces of the present contents, and the
-//! operations that move them.
+//! The data that a read needs from other ranks, described by `Side`s: the pieces of the present contents, and the
+//! operations that move the pieces.
 
 use unisono_base::{interrupt::poll, limits::spend};
 
@@ -19,7 +19,8 @@ pub enum Group {
     Earlier(usize),
 }
 
-/// A set of points of a buffer with the same writer, the same sides with copies, and the same earlier look-ahead.
+/// A set of points of a buffer with the same writer, the same sides that have copies, and the same earlier look-ahead
+/// operation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     pub region: Region,
@@ -33,7 +34,8 @@ pub struct Piece {
     pub holders: Vec<SideId>,
     /// True if the latest writer is a forward task, which only [`crate::Rules::Paper`] uses.
     pub forwarded: bool,
-    /// The look-ahead operation that has already delivered this piece to the later readers with this side.
+    /// The look-ahead operation that has already delivered this piece to later readers. The side is that of these
+    /// readers.
     pub promised: Option<(SideId, Pattern, Group)>,
 }
 
@@ -53,8 +55,8 @@ pub struct OwnedRegion {
     pub holders: Vec<SideId>,
 }
 
-/// A collective among some ranks. Unless it reduces, each rank receives the points of the parts that its region of
-/// `reader` contains and that it does not have. [`Operation::received`] has the rule for reductions.
+/// A collective among some ranks. If the collective does not reduce, each rank receives the points of the parts that
+/// are in its region of `reader` and of which it has no copy. [`Operation::received`] has the rule for reductions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operation {
     pub pattern: Pattern,
@@ -65,15 +67,15 @@ pub struct Operation {
     pub root: Option<u32>,
 }
 
-/// The most bytes of one call of MPI, whose counts have 32 bits.
+/// The maximum number of bytes of one call of MPI, whose counts have 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
-/// The steps of work for which a comparison of two ranks counts ([`spend`]).
+/// The steps of work that the comparison of two ranks counts as ([`spend`]).
 pub const STEPS: u64 = 128;
-/// The name in errors of the work that compares ranks.
+/// The name of the work that compares pairs of ranks, for errors.
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
 
-/// Counts the comparison of two ranks, of which there may be as many as pairs of ranks.
+/// Counts the comparison of two ranks as work, because there may be as many comparisons as pairs of ranks.
 fn step() {
     poll();
     spend(PAIRS, STEPS);
@@ -138,7 +140,7 @@ pub fn by_rank(rows: impl IntoIterator<Item = (u32, Region)>) -> Vec<(u32, Regio
 }
 
 impl Operation {
-    /// Returns the region that a rank contributes: its own part, or its partial result.
+    /// Returns the region that a rank contributes: its own part, or the region of its partial result.
     pub fn given(&self, sides: &Sides, rank: u32) -> Region {
         if !self.participants.has(rank) {
             return Region::empty();
@@ -187,8 +189,8 @@ impl Operation {
     }
 
     /// Returns the number of elements that all ranks together receive from other ranks. A reduction is counted with the
-    /// fewest possible elements: each partial result moves once, except for one on the rank of the result, and an
-    /// allreduce's result then moves to all other ranks.
+    /// minimum number of elements: each partial result moves once, except for one partial result on the rank of the
+    /// result. For an allreduce, the result then moves to all other ranks.
     pub fn elements(&self, sides: &Sides) -> u64 {
         if self.pattern.reduces() {
             let moved = |part: &OwnedRegion| {
@@ -207,9 +209,9 @@ impl Operation {
         self.participants.iter().flat_map(of).sum()
     }
 
-    /// Returns whether messages between pairs of ranks execute the operation for any element type. They do if a library
-    /// would have to count more than [`MOST_COUNTED`] bytes, or if few ranks contribute to each sum: a library's
-    /// reduction, to which all ranks contribute everything, would move more.
+    /// Returns whether messages between pairs of ranks execute the operation for any element type. They do in two
+    /// cases: a library would have to count more than [`MOST_COUNTED`] bytes; or few ranks contribute to each sum, so
+    /// that a library's reduction, to which all ranks contribute everything, would move more data.
     pub fn by_messages(&self, sides: &Sides, element_bytes: u64) -> bool {
         let received = |rank| self.received(sides, rank).volume();
         let (moved, others) = (self.elements(sides), u64::from(self.participants.len()).saturating_sub(1));
@@ -223,9 +225,9 @@ impl Operation {
             Pattern::ReduceScatter => self.participants.iter().map(received).sum(),
         };
         let sparse = match self.pattern {
-            // `moved` counts all contributions but one for each element, and the result once for each other rank.
-            // Messages between pairs move every contribution to all other ranks; a library's best algorithm moves two
-            // elements per element and rank.
+            // `moved` counts all contributions except one for each element, and counts the result once for each other
+            // rank. Messages between pairs move every contribution to all other ranks; a library's best algorithm moves
+            // two elements per element and rank.
             Pattern::Allreduce => moved.saturating_sub(others.saturating_sub(1) * counted) < 2 * counted,
             _ => self.pattern.reduces() && moved < others * counted,
         };

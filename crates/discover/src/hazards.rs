@@ -72,7 +72,7 @@ impl Hazards {
                     Some(free) => used.readers[free] = id.0,
                     None => {
                         // The stored readers are merged into `until`: a later writer waits for all commands up to the
-                        // newest of them.
+                        // newest reader.
                         used.until = used.readers.iter().copied().max().unwrap_or(NONE);
                         used.readers = [NONE; READERS];
                         used.readers[0] = id.0;
@@ -96,7 +96,7 @@ impl Hazards {
                     waits.all_until = waits.all_until.max(Some(CommandId(used.until)));
                     read = true;
                 }
-                // Readers have waited for the previous writer already.
+                // The readers have waited for the previous writer, so a wait for the readers suffices.
                 if !read && used.writer != id.0 {
                     waits.add(used.writer);
                 }

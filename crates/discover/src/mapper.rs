@@ -1,10 +1,10 @@
 //! Range mappers: the part of a buffer that a chunk of a task's range touches.
 //!
 //! Each mapper except [`Mapper::EvenSplit`] and a user's function has one rule per dimension of the buffer: a fixed
-//! interval, or the chunk's interval in one dimension of the range, moved or widened. So the regions of many ranks are
-//! known without evaluating each. Every result is clamped to the buffer. Mappers must be pure and monotone: a part of a
-//! chunk touches a part of the region that the chunk touches. The names are those of Celerity 0.7.0, as in "Automatic
-//! Discovery of Collective Communication Patterns" (Knorr and others, 2024), section 1.4.
+//! interval, or the chunk's interval in one dimension of the range, moved or widened. The regions of many ranks are
+//! therefore known without an evaluation for each rank. Every result is clamped to the buffer. Mappers must be pure and
+//! monotone: a part of a chunk touches a part of the region that the chunk touches. The names are those of Celerity
+//! 0.7.0, as in "Automatic Discovery of Collective Communication Patterns" (Knorr and others, 2024), section 1.4.
 
 use std::{
     cmp::Ordering,
@@ -25,13 +25,14 @@ use crate::{
 /// error. Points have as many numbers as the range or the buffer has dimensions.
 pub type MapFunction = dyn Fn(&[i64], &[i64], &[i64]) -> Result<Vec<Box3>, String> + Send + Sync;
 
-/// A user's mapper. Two mappers are equal if and only if their numbers are, so each function must have a fixed number.
+/// A user's mapper. Two mappers are equal if and only if their numbers are equal, so each function must have a fixed
+/// number.
 #[derive(Clone)]
 pub struct UserMapper {
     pub number: u64,
     pub name: Arc<str>,
     pub function: Arc<MapFunction>,
-    /// The dependence of the function's boxes on the chunk, as far as calls with symbols show it.
+    /// The dependence of the function's boxes on the chunk, as found by calls of the function with symbols.
     pub traced: Arc<Traced>,
 }
 
@@ -90,8 +91,8 @@ pub enum Mapper {
     Shift(Point),
     /// The chunk's interval in this dimension of the range, for a buffer of one dimension.
     Project(usize),
-    /// The buffer, divided along dimension 0 into as many even parts of whole granules (of this many rows) as the range
-    /// has points.
+    /// The buffer, divided along dimension 0 into as many even parts as the range has points. Parts consist of whole
+    /// granules of this number of rows.
     EvenSplit(i64),
     User(UserMapper),
 }
@@ -131,7 +132,8 @@ impl Mapper {
     /// Returns the rules of all three dimensions for a buffer of `dims` dimensions, or `None` if the mapper must be
     /// evaluated.
     ///
-    /// With `rows`, a buffer may have more dimensions than the range; a chunk then covers the additional ones entirely.
+    /// With `rows`, a buffer may have more dimensions than the range. A chunk then covers the additional dimensions
+    /// entirely.
     pub fn rules(
         &self,
         geometry: &Geometry,
@@ -287,8 +289,8 @@ impl Mapper {
     }
 }
 
-/// Refuses nonzero numbers for dimensions that the range or the buffer lacks, because they would have no effect. `dims`
-/// is the smaller number of dimensions.
+/// Returns an error if a dimension that the range or the buffer lacks has a nonzero number, because the number would
+/// have no effect. `dims` is the smaller number of dimensions.
 fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     let Some(d) = (dims..given.len()).find(|&d| given[d] != 0) else { return Ok(()) };
     let there = if dims == 1 { "1 dimension".to_owned() } else { format!("{dims} dimensions") };

@@ -13,8 +13,8 @@ use crate::{
     side::{Ranks, Sides},
 };
 
-/// The smallest and the largest of some numbers of elements, one for each participating rank or for each message; both
-/// 0 if there are no numbers.
+/// The smallest and the largest of several counts of elements. There is one count for each participating rank or for
+/// each message. Both values are 0 if there are no counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extremes {
     pub least: u64,
@@ -42,18 +42,18 @@ pub struct What {
     pub pattern: Option<Pattern>,
     pub participants: Ranks,
     pub root: Option<u32>,
-    /// The size of a collective, in its usual definition: the contribution of each rank to an allgather or gather, and
-    /// the result of each rank of a scatter or reduce-scatter, without the root's; the message of each pair of an
-    /// alltoall; the whole vector of the other collectives. For messages, their lengths.
+    /// The size of a collective, in elements. Allgather and gather: the contribution of each rank. Scatter and
+    /// reduce-scatter: the result of each rank, without the root's result. Alltoall: the message of each pair. Other
+    /// collectives: the whole vector. For messages between pairs: the lengths of the messages.
     pub part: Extremes,
-    /// The elements that each rank contributes, each counted once; for messages, those that each rank sends.
+    /// The elements that each rank contributes, each counted once. For messages: the elements that each rank sends.
     pub gives: Extremes,
     pub gets: Extremes,
     /// The number of elements that all ranks together receive from other ranks ([`Operation::elements`]).
     pub elements: u64,
-    /// The messages `(from, to, elements)`, sorted by sender, then receiver. Empty for a collective, except for one
-    /// without reduction whose bytes exceed the count of one MPI call ([`crate::MOST_COUNTED`]). A reduction
-    /// has `cells` instead.
+    /// The messages `(from, to, elements)`, sorted by sender, then receiver. Usually empty for a collective. A
+    /// collective without reduction has messages if its bytes exceed the count of one MPI call
+    /// ([`crate::MOST_COUNTED`]); a reduction has `cells` instead.
     pub messages: Vec<(u32, u32, u64)>,
     /// For a reduction: the sets of elements with the same givers and takers.
     pub cells: Vec<Cell>,

@@ -193,7 +193,7 @@ impl TaskJson {
             let mut full = [missing; 3];
             if let Some(given) = given {
                 let list = given.list();
-                // A single granularity applies to the first dimension, which every split divides.
+                // A single granularity applies to the first dimension, because every split divides the first dimension.
                 let is_first = what == "granularity" && matches!(given, Numbers::One(_));
                 if list.len() != range.len() && !is_first {
                     let (have, want) = (list.len(), range.len());

@@ -2,8 +2,9 @@
 //!
 //! B-trees replace an R-tree, because the maps of real programs have one to a few dozen boxes, which are replaced far
 //! more often than searched. Boxes are ordered by their lowest point. Boxes whose lengths along dimension 0 have the
-//! same power of two form a level. So a search starts before its window by less than twice the length of the level's
-//! boxes: a query costs O(log n + boxes that overlap the window's slab), for any mixture of lengths.
+//! same power of two form a level. A search in a level therefore starts less than twice the length of the level's boxes
+//! before the window. A query costs O(log n + number of boxes that overlap the window's slab), for any mixture of
+//! lengths.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ fn level_of(b: &Box3) -> u32 {
     (b.max[0] - b.min[0]).ilog2()
 }
 
-/// The largest number of boxes of a level for which all of them are visited, because a search takes longer.
+/// The maximum number of boxes of a level for which all boxes are visited, because a search takes longer.
 pub const FEW: usize = 8;
 
 /// Calls `f` with the boxes of level `k` that may overlap a window.

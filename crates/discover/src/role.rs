@@ -74,7 +74,8 @@ impl Traits {
 
 #[derive(Clone, Debug)]
 pub struct Role {
-    /// `None` if the role belongs to no task, because it arose from a combination of partial results.
+    /// The geometry of the task; `None` if the role belongs to no task, because it results from a combination of
+    /// partial results.
     pub geometry: Option<Geometry>,
     pub mappers: Vec<Mapper>,
     /// The region that each mapper touches for the whole range.
@@ -94,10 +95,10 @@ impl Role {
         self.mappers.iter().zip(&self.images).filter(|(_, image)| image.overlaps(region)).map(|(mapper, _)| mapper)
     }
 
-    /// Returns whether the test of Algorithm 1 on `region` succeeds, as `papers/discovery/errata.md` defines it: both
-    /// geometries and multisets of mappers that touch the region are equal, or each task has one chunk, on rank 0. A
-    /// role without a task fails, and so does a reduction, unless both tasks have one chunk. The test compares mappers,
-    /// never the number of ranks.
+    /// Returns whether the test of Algorithm 1 on `region` succeeds, as `papers/discovery/errata.md` defines it. The
+    /// test succeeds if both geometries are equal and the multisets of mappers that touch the region are equal, or if
+    /// each task has one chunk, on rank 0. A role without a task fails. A reduction fails unless both tasks have one
+    /// chunk. The test compares mappers, not the number of ranks.
     pub fn communication_free(&self, reader: &Role, region: &Region) -> bool {
         let (Some(ours), Some(theirs)) = (self.geometry, reader.geometry) else { return false };
         if ours.is_unsplittable() && theirs.is_unsplittable() {
@@ -123,7 +124,8 @@ impl Roles {
         id
     }
 
-    /// Returns the role of all `mappers` of one task and buffer. If a single rank causes an error, the error names it.
+    /// Returns the role of all `mappers` of one task and buffer. If the error concerns a single rank, the error names
+    /// this rank.
     #[allow(clippy::too_many_arguments)]
     pub fn intern(
         &mut self,

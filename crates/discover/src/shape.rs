@@ -39,7 +39,7 @@ pub struct Shape {
     pub reads: Vec<Played>,
     pub writes: Vec<Played>,
     pub reductions: Vec<Played>,
-    /// Each accessed buffer once, with the role of the read, whether it broadcasts, and whether the contents change.
+    /// Each accessed buffer once: the role of the read, true if the read broadcasts, and true if the contents change.
     pub touched: Vec<(BufferId, Option<RoleId>, bool, bool)>,
     /// The local rank's part of the range.
     pub chunk: Option<Box3>,
@@ -91,7 +91,7 @@ pub struct Setting<'a> {
     pub rank: Option<u32>,
     /// The option [`crate::Options::rows`].
     pub rows: bool,
-    /// True if two reads of a buffer by equal mappers count as one. [`crate::Rules::Paper`] counts both.
+    /// True if two reads of a buffer by equal mappers count as one read. [`crate::Rules::Paper`] counts both.
     pub merges: bool,
     pub sides: &'a mut Sides,
     pub roles: &'a mut Roles,
@@ -253,8 +253,8 @@ fn check_geometry(task: &Task<'_>) -> Result<(), DiscoverError> {
     Ok(())
 }
 
-/// Returns whether the chunks of this type of split touch disjoint boxes for any number of ranks. Dimensions with less
-/// than two whole granules count as not divided.
+/// Returns whether the chunks of this type of split touch disjoint boxes for any number of ranks. A dimension with less
+/// than two whole granules counts as not divided.
 fn separates(rules: &[DimRule; 3], geometry: &Geometry) -> bool {
     (0..geometry.dims).all(|dim| {
         let cut = geometry.cuts(dim) && geometry.size[dim] >= 2 * geometry.granularity[dim];
@@ -265,9 +265,9 @@ fn separates(rules: &[DimRule; 3], geometry: &Geometry) -> bool {
     })
 }
 
-/// Refuses tasks in which two ranks write one point. Each mapper with rules is checked for any number of ranks, so that
-/// a program does not begin to fail on a larger machine. Mappers without rules, and mappers against each other, are
-/// checked for `nodes` ranks only.
+/// Returns an error if two ranks write one point. Each mapper with rules is checked for any number of ranks, so that a
+/// program that runs on a small machine does not fail on a larger machine. Mappers without rules, and pairs of mappers,
+/// are checked for `nodes` ranks only.
 fn check_writes(
     role: &Role,
     sides: &Sides,

@@ -1,9 +1,9 @@
 //! The regions of a buffer that each rank touches, for all ranks at once.
 //!
 //! A side is a function from rank to region. Most are *affine*: ranks form a grid of one or two axes, and per dimension
-//! of the buffer a term is either constant or follows one axis. Then arithmetic finds the ranks that touch a box, and
-//! equal sides have equal forms: an axis that no dimension follows only counts ranks, and a dimension of the range that
-//! the split does not divide is a constant.
+//! of the buffer a term is either constant or follows one axis. The ranks that touch a box are then found by
+//! arithmetic. Equal sides have equal forms: an axis that no dimension follows only counts ranks, and a dimension of
+//! the range that the split does not divide is a constant.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -194,8 +194,8 @@ impl Side {
         Self { buffer, form: Form::Table(rows) }
     }
 
-    /// Returns the side of mappers for a geometry that is split among `nodes` ranks. If a single rank causes an error,
-    /// the error names it.
+    /// Returns the side of mappers for a geometry that is split among `nodes` ranks. If the error concerns a single
+    /// rank, the error names this rank.
     pub fn of_mappers(
         geometry: &Geometry,
         nodes: u32,
@@ -343,10 +343,10 @@ impl Side {
     /// Returns representative ranks for a comparison of this side with `other` on a region, if each has a single affine
     /// term.
     ///
-    /// The start of a part is linear in its number, except at one bend, from which parts are smaller. Between bends,
-    /// ends and the edges of the region, the distance by which one side extends past the other is therefore linear, and
-    /// extreme at an end of the interval. The neighbors of each of these points are included because of rounding and
-    /// clamping.
+    /// The start of a part is a linear function of the part's number, except at one bend, after which parts are
+    /// smaller. The distance by which one side extends past the other is therefore linear between bends, ends and the
+    /// edges of the region, and has its extremes at the ends of these intervals. The neighbors of each of these points
+    /// are included because of rounding and clamping.
     pub fn turns(&self, other: &Side, region: &Region) -> Option<Vec<u32>> {
         let (Form::Affine(ours), Form::Affine(theirs)) = (&self.form, &other.form) else { return None };
         if ours.terms.len() != 1 || theirs.terms.len() != 1 {
@@ -373,8 +373,8 @@ impl Side {
         Some(marks(0).into_iter().flat_map(|row| across.iter().map(move |column| row * columns + column)).collect())
     }
 
-    /// Returns a number n of ranks, `0..n`, and a region that all of these touch. n is the number of chunks of an
-    /// affine side, of which only constant terms count, and the number of rows of a table.
+    /// Returns a number n of ranks, and a region that all ranks `0..n` touch. For an affine side, n is the number of
+    /// chunks, and only constant terms count. For a table, n is the number of rows.
     pub fn common(&self) -> (u32, Region) {
         match &self.form {
             Form::Affine(affine) => {
@@ -393,8 +393,8 @@ impl Side {
         }
     }
 
-    /// Returns whether no two ranks touch the same point of `within`. For a side with a single affine term there,
-    /// points outside of `within` count too.
+    /// Returns whether no two ranks touch the same point of `within`. If a single affine term of the side touches
+    /// `within`, points outside of `within` count too.
     pub fn is_disjoint(&self, within: &Region) -> bool {
         match &self.form {
             Form::Affine(affine) => {

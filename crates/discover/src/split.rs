@@ -83,9 +83,9 @@ impl Geometry {
     }
 }
 
-/// Returns the grid with the most tiles among the products of two factors of `nodes`, each factor cut to the granules
-/// of its dimension, and among these the one nearest to a square. The larger number of parts belongs to the dimension
-/// with more granules, if that gives as many tiles.
+/// Returns the grid with the most tiles. Candidates are the products of two factors of `nodes`, each factor limited to
+/// the granules of its dimension. Among equal numbers of tiles, the grid nearest to a square is chosen. The larger
+/// number of parts belongs to the dimension with more granules, if the number of tiles stays equal.
 pub fn tiles(nodes: u32, granules0: u32, granules1: u32) -> (u32, u32) {
     let mut best = (1, 1);
     let product = |(a, b): (u32, u32)| u64::from(a) * u64::from(b);
@@ -121,7 +121,7 @@ impl Axis {
         Self { offset: 0, size: i64::from(parts), granule: 1, parts }
     }
 
-    /// Returns the number of granules of a small part, and the number of parts with one more.
+    /// Returns the number of granules of a small part, and the number of parts that have one granule more.
     fn shares(&self) -> (i64, i64) {
         let granules = (self.size / self.granule).max(1);
         (granules / i64::from(self.parts), granules % i64::from(self.parts))

@@ -96,8 +96,8 @@ impl LinearForm {
         })
     }
 
-    /// Returns the dimension and factor of a form that depends on one coordinate of `corner` only, and not on `others`;
-    /// `None` for other forms.
+    /// Returns the dimension and the factor of a form that depends on a single coordinate of `corner`, and not on
+    /// `others`; `None` for other forms.
     fn follows(corner: &[i64; 3], others: &[i64; 3]) -> Option<(usize, i64)> {
         let mut factors = (0..3).filter(|&d| corner[d] != 0);
         match (factors.next(), factors.next()) {

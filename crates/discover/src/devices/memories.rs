@@ -1,7 +1,7 @@
 //! The memories of a process for one buffer: which of them have the latest contents of each element.
 //!
-//! Invariants: the regions of `arrivals` are disjoint, and the host has the latest contents of each. At least one
-//! memory has the latest contents of every element that the process has.
+//! Invariants: the regions of `arrivals` are disjoint, and the host has the latest contents of each of them. For every
+//! element that the process has, at least one memory has the latest contents.
 
 use crate::{
     direct::{Cell, Message},
@@ -13,10 +13,10 @@ pub const HOST: u32 = 0;
 
 #[derive(Clone, Debug)]
 pub struct Memories {
-    /// For each memory, the region of its latest contents.
+    /// For each memory, the region of which it has the latest contents.
     pub latest: Vec<Region>,
-    /// The regions that single messages of other processes brought to the host, without elements that were overwritten
-    /// since.
+    /// The regions that the host received, each by one message of another process, without elements that were
+    /// overwritten later.
     arrivals: Vec<Region>,
 }
 
@@ -64,7 +64,7 @@ impl Memories {
         brought
     }
 
-    /// Returns the number of arrivals that a region overlaps, plus one if a part of the region is in no arrival.
+    /// Returns the number of arrivals that overlap a region, plus one if a part of the region is in no arrival.
     fn apart(&self, region: &Region) -> u64 {
         let mut rest = region.clone();
         let mut count = 0;
@@ -108,8 +108,9 @@ impl Memories {
         lacking.volume()
     }
 
-    /// Combines partial results of devices. Elements to which one device contributes stay there. The host combines
-    /// those to which several contribute; they are returned, with these devices.
+    /// Combines partial results of devices. An element to which one device contributes stays on that device. The host
+    /// combines the elements to which several devices contribute. Returns these elements, with the contributing
+    /// devices.
     pub fn reduced(&mut self, rows: &[(u32, Region)]) -> Vec<Cell> {
         // Disjoint regions, each with the devices that contribute to it.
         let mut pieces: Vec<(Region, Vec<u32>)> = Vec::new();

@@ -1,9 +1,9 @@
 //! The copies between the memories of a process with several devices.
 //!
 //! A process of a program has a host memory and the memories of its devices. The rules that split a task's range among
-//! processes also split a process's part of it among its devices. Messages and collectives read and write the host
-//! memory. [`Devices`] follows the commands of one process and lists the copies that keep the memories coherent: data
-//! that a device lacks is copied to it before a kernel, and data that the host lacks before an exchange. After an
+//! processes also split a process's part of the range among its devices. Messages and collectives read and write the
+//! host memory. [`Devices`] follows the commands of one process and lists the copies that keep the memories coherent:
+//! data that a device lacks is copied to it before a kernel, and data that the host lacks before an exchange. After an
 //! all-gather, a broadcast or an allreduce for a kernel on devices, a broadcast from the host updates all devices.
 //! Source: "Automatic Discovery of Collective Communication Patterns in Parallelized Task Graphs", sections 1.5, 1.6
 //! and 3.3. Memory 0 is the host's, memory d + 1 that of device d.
@@ -171,7 +171,7 @@ impl Devices {
             self.bring(engine, task, buffer, Moment::BeforeKernel, &wanted);
         }
         let (written, reduced) = (of(Mode::writes), of(|mode| mode == Mode::Reduce));
-        // The process contributes neutral elements if no device contributes.
+        // If no device contributes, the process contributes neutral elements.
         for PartAccess { buffer, mode, region } in engine.whole_part(task) {
             if mode == Mode::Reduce {
                 self.buffers[buffer.index()].wrote(HOST, &region);

@@ -1,8 +1,9 @@
-//! The division of a reduction into cells: sets of points with the same givers and the same takers.
+//! The division of a reduction into cells. A cell is a set of points with the same givers and the same takers: the
+//! ranks that contribute to the points, and the ranks that receive their sums.
 //!
-//! One map stores for each point the regions that contain it, as a chain of numbers. Ranks with equal regions are
-//! handled together. So a reduction in which every rank contributes to every point takes one step, and a reduction
-//! among neighbors a few steps for each rank.
+//! One map stores the regions that contain each point, as a chain of numbers. Ranks with equal regions are handled
+//! together. A reduction in which every rank contributes to every point therefore takes one step, and a reduction among
+//! neighbors takes a few steps for each rank.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -22,8 +23,8 @@ struct Mark {
     ranks: Vec<u32>,
 }
 
-/// Returns all cells, or only those to which rank `only` contributes or which it takes; other ranks are then included
-/// only if they exchange data with `only`.
+/// Returns all cells. With `only`, returns the cells to which rank `only` contributes or which it receives; other ranks
+/// are included only if they exchange data with `only`.
 pub fn of_reduction(operation: &Operation, sides: &Sides, only: Option<u32>) -> DirectExchange {
     let scope = only.map(|rank| operation.given(sides, rank).union(&operation.received(sides, rank)));
     let mut cells: Vec<(Region, Cell)> = Vec::new();

@@ -1,14 +1,14 @@
 //! Operations as messages between pairs of ranks, all sent concurrently: one list for predictions, proofs and
 //! execution.
 //!
-//! This is the communication of a read without a collective, and of collectives that neither a plan nor a library
+//! Reads without a collective communicate in this way, and so do collectives that neither a plan nor a library
 //! executes. [`Direct`] contains only the lengths. A predicted time, a proof and a digest depend on nothing else, so
 //! equal reads of a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell
 //! carries.
 //!
-//! **All ranks or one.** Every rank lists all messages of an exchange that may have up to [`MOST_MESSAGES`]. In a
-//! larger exchange, each rank lists only the messages that it sends or receives, so both ranks of a message list it.
-//! [`schedule`] explains why a proof of this part is enough.
+//! **All messages, or those of one rank.** Every rank lists all messages of an exchange with at most [`MOST_MESSAGES`]
+//! messages. In a larger exchange, each rank lists only the messages that it sends or receives, so the sender and the
+//! receiver of a message both list it. [`schedule`] explains why a proof of this part is enough.
 
 mod cells;
 mod part;
@@ -28,8 +28,9 @@ use crate::{
     space::Region,
 };
 
-/// The largest exchange that each rank lists and proves as a whole, which takes a few tenths of a second: the number of
-/// ordered pairs of participants or, for a read without a collective, the estimated number of messages.
+/// The size of the largest exchange that each rank lists and proves as a whole, which takes a few tenths of a second.
+/// The size is the number of ordered pairs of participants or, for a read without a collective, the estimated number of
+/// messages.
 pub const MOST_MESSAGES: u64 = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

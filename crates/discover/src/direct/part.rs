@@ -33,13 +33,14 @@ pub struct Piece {
 pub struct RankPart {
     pub sends: Vec<(u32, Vec<Box3>)>,
     pub receives: Vec<(u32, Vec<Box3>)>,
-    /// For a reduction: the contributions to the output, in the order of their combination.
+    /// For a reduction: the contributions to the output, in the order in which they are combined.
     pub pieces: Vec<Piece>,
     /// The boxes of the rank's own contribution.
     pub own: Vec<Box3>,
 }
 
-/// The pieces in a memory: offset and length in elements of the schedule, and index of the message or cell.
+/// The pieces in a memory, each with its offset and length in elements of the schedule, and the index of the message or
+/// cell.
 #[derive(Default)]
 struct Layout(Vec<(u32, u32, usize)>);
 

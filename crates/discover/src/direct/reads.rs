@@ -13,7 +13,7 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// The most reads that are stored. Beyond that, all are dropped.
+/// The maximum number of reads that are stored. Beyond that, all are dropped.
 const MOST_KEPT: usize = 1 << 16;
 
 /// The name of a schedule, if it has one, and the plan with its messages.

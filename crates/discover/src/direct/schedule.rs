@@ -6,11 +6,11 @@
 //! for a reduction, all cells, at the same offsets on every rank. Its output contains the received data in the same
 //! order.
 //!
-//! **Why the proof of one rank's part is enough.** A schedule of the messages that one rank sends and receives has all
-//! instructions of this rank in the schedule of all messages, in the same order, and the other end of each of its
-//! messages. No send waits for a message, and a receive waits only for its own message and, in a reduction, earlier
-//! ones. So the whole is free of deadlock if each part is, and an output depends only on messages to its rank, which
-//! are all in that rank's part.
+//! **Why the proof of one rank's part is enough.** Consider the schedule of the messages that one rank sends and
+//! receives. It contains all instructions that this rank has in the schedule of all messages, in the same order, and
+//! the other end of each of its messages. No send waits for a message, and a receive waits only for its own message
+//! and, in a reduction, earlier ones. The schedule of all messages is therefore free of deadlock if each part is. An
+//! output depends only on messages to its rank, and all these messages are in that rank's part.
 
 use std::sync::Arc;
 

@@ -6,15 +6,16 @@
 //!
 //! **Why the rate does not fall with the number of ranks.** The decision about a read depends on the role of the reader
 //! and on the pieces that it reads: their regions, writers' roles, and the ranks with copies. Task numbers matter only
-//! by their order. So a plan is stored under a key of exactly these facts, and a loop has few distinct keys. A new key
-//! costs arithmetic on `Side`s; single ranks are visited only if each has a different result, such as its own message.
+//! by their order. A plan is therefore stored under a key of exactly these facts, and a loop has few distinct keys. A
+//! new key costs arithmetic on `Side`s. Ranks are visited one by one only if each rank has a different result, such as
+//! its own message.
 //!
 //! **Order.** Tasks are handled in the order of submission, buffers and producers by id. No result depends on the order
 //! of a hash map.
 //!
-//! **Look-ahead.** With the full rules the latest few tasks wait in a window, so that a read can find later readers of
-//! the same contents. A task is settled when its exchanges and its kernel are computed. `flush` settles the waiting
-//! tasks; all ranks must call it after the same submissions.
+//! **Look-ahead.** With the full rules, the latest tasks wait in a window of a few tasks, so that a read can find later
+//! readers of the same contents. A task is settled when its exchanges and its kernel are computed. `flush` settles the
+//! waiting tasks; all ranks must call it after the same submissions.
 
 mod commands;
 mod contents;
@@ -159,8 +160,8 @@ impl Discovery {
         self.shapes.get(self.tasks[task.index()].0).dims()
     }
 
-    /// Returns a number that two tasks share if and only if they have the same [`Geometry`] and accesses. They then
-    /// access the same regions.
+    /// Returns a number that two tasks share if and only if they have the same [`Geometry`] and the same accesses. Two
+    /// tasks with the same number access the same regions.
     pub fn shape_number(&self, task: TaskId) -> u32 {
         self.tasks[task.index()].0
     }
@@ -295,7 +296,8 @@ impl Discovery {
         std::mem::take(&mut self.reads)
     }
 
-    /// Returns and removes this rank's commands since the previous call. Callers must call `take_reads` equally often.
+    /// Returns and removes this rank's commands since the previous call. Commands refer to the result of
+    /// [`Self::take_reads`] by index, so callers must call both functions equally often.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }
@@ -385,7 +387,7 @@ impl Discovery {
             shape.writes.iter().map(|w| (w, false)).chain(shape.reductions.iter().map(|r| (r, true)))
         {
             let role = &self.roles[write.role];
-            // With a single chunk, its partial result is the result.
+            // If only one chunk contributes, its partial result is the result.
             let state = if reduces && role.chunks > 1 { State::Partial } else { State::Written };
             let content = Content { task, role: write.role.0, ..Content::bare(state) };
             let map = &mut self.buffers[write.buffer.index()].content;

@@ -1,9 +1,9 @@
 //! The exchange before one read. Each distinct exchange is planned once, and the plan is reused.
 //!
-//! A read is decided from the state of each point: its writer's role and the sides with copies. So, except by
-//! [`crate::Rules::Paper`], a forward without communication hides nothing, and no rank receives an element that it
-//! already has. A plan's key identifies writers by their order and not by their numbers, so the rate of a loop does not
-//! depend on the number of ranks.
+//! The decision about a read depends on the state of each point: its writer's role, and the sides with copies. A
+//! forward without communication therefore does not hide the writer from later readers, except by
+//! [`crate::Rules::Paper`]; and no rank receives an element that it already has. A plan's key identifies writers by
+//! their order and not by their numbers, so the rate of a loop does not depend on the number of ranks.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ use crate::{
     space::Box3,
 };
 
-/// The most stored plans. Beyond that, all are dropped and computed again on demand, with the same results.
+/// The maximum number of stored plans. Beyond that, all are dropped and computed again on demand, with the same
+/// results.
 const MOST_PLANS: usize = 1 << 16;
 
 /// Allocations that are reused for every read.
@@ -37,8 +38,9 @@ pub(super) struct Scratch {
 }
 
 impl Discovery {
-    /// Returns the role of the next waiting task whose ranks all read the same points of the buffer. `None` if there is
-    /// no such task, the current task or one between the two changes the buffer, or both tasks read with the same side.
+    /// Returns the role of the next waiting task whose ranks all read the same points of the buffer. Returns `None` in
+    /// three cases: there is no such task; the current task, or a task between the two, changes the buffer; or both
+    /// tasks read with the same side.
     fn later(&self, task: u32, read: &Played) -> Option<RoleId> {
         let mut after = self.buffers[read.buffer.index()].pending.iter().filter(|p| p.task >= task);
         if after.next().is_some_and(|own| own.changes) {
@@ -135,8 +137,8 @@ impl Discovery {
         (self.scratch.producers, self.scratch.promised) = (producers, earlier);
     }
 
-    /// Returns the plan of a read, with the tasks and the groups that its numbers refer to; `None` if no task has
-    /// written any of the contents.
+    /// Returns the plan of a read, with the tasks and the groups to which the numbers in the plan refer; `None` if no
+    /// task has written any of the contents.
     fn plan_of(&mut self, read: &Played, later: Option<RoleId>) -> Option<(Arc<ReadPlan>, Vec<u32>, Vec<u32>)> {
         let scratch = &mut self.scratch;
         let held = &self.buffers[read.buffer.index()];
@@ -148,7 +150,7 @@ impl Discovery {
             held.content.query(window, |b, content| scratch.met.push((b, content)));
         }
         if wide.is_some() && scratch.met.iter().any(|(_, c)| c.state == State::Absent) {
-            // Contents that are not yet written will become a separate piece, so the look-ahead ends.
+            // Contents that are not yet written will become a separate piece. The look-ahead therefore ends.
             later = None;
             scratch.met.clear();
             for window in image.boxes() {

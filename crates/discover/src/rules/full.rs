@@ -2,8 +2,9 @@
 //! depend on the ranks that have data, not on a chain of forward tasks.
 //!
 //! * The points that every rank must receive are known: those that it reads, without those that it wrote or received
-//!   before. An operation delivers exactly these, among the ranks that have or read them. So it never moves more than
-//!   point-to-point messages would, and a forward without communication hides nothing from later readers.
+//!   before. An operation delivers exactly these points, among the ranks that have or read them. An operation therefore
+//!   never moves more data than point-to-point messages would, and a forward without communication does not hide a
+//!   writer from later readers.
 //! * All producers of one read are considered together: if their data form one pattern, they share one operation.
 //! * The region that all readers have in common is decided separately from the rest.
 //! * If a later task within the window will have all ranks read the same contents, its operation is issued for the
@@ -116,9 +117,9 @@ fn needs_anything(tables: &Tables<'_>, read: &Read, pieces: &[Piece]) -> bool {
     }
 }
 
-/// Returns the decision that delivers the data of a later reader now, if that takes only all-gathers, broadcasts and
-/// allreduces, and these also deliver all data of the present reader. Otherwise returns `None` and leaves `pieces`
-/// unchanged.
+/// Returns the decision that delivers the data of a later reader now. Two conditions must hold: the data is delivered
+/// by all-gathers, broadcasts and allreduces only, and these also deliver all data of the present reader. Otherwise
+/// returns `None` and leaves `pieces` unchanged.
 fn ahead(tables: &mut Tables<'_>, read: &Read, later: RoleId, pieces: &mut Vec<Piece>) -> Option<Decision> {
     let reader = tables.side(later);
     if !tables.roles[later].image.contains(&read.wanted) {
@@ -175,8 +176,8 @@ fn join(listed: &mut Vec<Listing>, new: Listing) {
     }
 }
 
-/// Lists one forward for each producer and group. A cell without a group is omitted if no rank needs it and either
-/// another cell of its producer has a group or existing copies are the reason.
+/// Lists one forward for each producer and group. A cell without a group is omitted if no rank needs it and one of two
+/// conditions holds: another cell of its producer has a group; or ranks would need the cell if no copies existed.
 fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision: &mut Decision) {
     let served: Vec<usize> = cells.iter().filter(|c| c.group.is_some()).map(|c| c.producer).collect();
     for cell in cells {
@@ -197,7 +198,7 @@ fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision
 }
 
 /// Returns whether any rank lacks a point of a part. If both sides have one term with the same axes and no other side
-/// has copies, a comparison of their rules may show that no rank does.
+/// has copies, a comparison of their rules may show that no rank lacks a point.
 pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     if reader == part.owner || part.holders.contains(&reader) {
         return false;
@@ -230,7 +231,7 @@ pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool 
 /// The number of readers above which only representatives are tested.
 const ASKED: u32 = 32;
 
-/// Returns the readers of a part, or of many readers the representatives that suffice to compare needs.
+/// Returns the readers of a part. If there are many readers, returns representatives that suffice to compare needs.
 pub fn probes(sides: &Sides, reader: SideId, part: &OwnedRegion) -> Vec<u32> {
     let readers = sides[reader].touching(&part.region);
     if readers.len() > ASKED
@@ -272,7 +273,7 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
         Wanted { producer: w.producer, part: OwnedRegion { region, ..w.part.clone() } }
     };
     let alike = wanted.iter().map(|w| clipped(w, true)).filter(|w| !w.part.region.is_empty());
-    // Parts that all readers already have do not make the needs uneven.
+    // Parts that all readers already have do not make the needs of the readers uneven.
     let is_open = |w: &Wanted| w.part.holders.is_empty() || someone_needs(sides, reader, &w.part);
     let (alike, settled): (Vec<Wanted>, Vec<Wanted>) = alike.partition(is_open);
     let rest: Vec<Wanted> = wanted.iter().map(|w| clipped(w, false)).filter(|w| !w.part.region.is_empty()).collect();
@@ -307,8 +308,8 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> 
     gathers.then_some(Operation { pattern: Pattern::Gather, reader, parts, participants, root: Some(root) })
 }
 
-/// Returns an operation for several ranks that read the same points; `None` if no rank lacks any, or if one rank has
-/// all the data and only one other rank lacks some.
+/// Returns an operation for several ranks that read the same points. Returns `None` if no rank lacks a point, or if one
+/// rank has all the data and only one other rank lacks some of it.
 fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let from = owners(sides, &parts);
     let participants = from.union(&readers);
@@ -395,8 +396,8 @@ fn alike<'a>(sides: &'a Sides, owner: SideId, reader: SideId, region: &Region) -
     (from.axes == to.axes).then_some((owner, reader))
 }
 
-/// Returns whether each owner has data for each reader: no dimension follows an axis in both. False unless `region` is
-/// one box that a single affine term of each side touches.
+/// Returns whether each owner has data for each reader, because no dimension follows an axis in both sides. Returns
+/// false unless `region` is one box that a single affine term of each side touches.
 fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bool {
     let (Some((_, owner)), Some((_, reader))) = (single(&sides[owner], region), single(&sides[reader], region)) else {
         return false;
@@ -407,14 +408,15 @@ fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bo
         && owner.follows().all(|(d, ..)| reader.follows().all(|(e, ..)| d != e))
 }
 
-/// Returns whether some rank needs data, and every rank only from its neighbors in the grid.
+/// Returns whether some rank needs data and every rank needs data from its neighbors in the grid only.
 pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     if let Some((owner, to)) = alike(sides, part.owner, reader, &part.region)
         && let Form::Affine(affine) = &sides[reader].form
     {
         let near = to.follows().all(|(d, axis, low, high)| {
             owner.follows().any(|(e, by, from, until)| {
-                // All parts have at least the shortest length, so a reach up to it ends in a neighbor's part.
+                // Each part is at least as long as the shortest part, so a mapper that reaches no farther than this
+                // length ends in a neighbor's part.
                 let shortest = affine.axes[axis].shortest();
                 e == d && by == axis && until - low <= shortest && high - from <= shortest
             })

@@ -85,7 +85,7 @@ pub fn decide(rules: Rules, tables: &mut Tables<'_>, read: &Read, pieces: &mut V
     }
 }
 
-/// Divides the pieces at the border of `region`, and calls `f` for those inside that satisfy `fits`.
+/// Divides the pieces at the border of `region`, and calls `f` for those pieces inside `region` that satisfy `fits`.
 fn within(pieces: &mut Vec<Piece>, region: &Region, fits: impl Fn(&Piece) -> bool, mut f: impl FnMut(&mut Piece)) {
     let mut outside = Vec::new();
     for piece in pieces.iter_mut() {

@@ -2,11 +2,11 @@
 //! (Knorr, Salzmann, Thoman, Fahringer, 2024), as `papers/discovery/errata.md` defines them.
 //!
 //! A forward becomes the last writer of its region whether or not it communicates, so it hides its producer from later
-//! readers. Algorithm 1's inner loop removes the points that an earlier dependent of p has read with communication. It
-//! is not needed here. If an earlier task c read a point x of p and the edge was not free of communication, c got a
-//! forward, which is the last writer of x now. An edge that was free for all points that c read of p is free for a part
-//! of them, because equal mappers on equal geometries touch that part equally. `discover/tests/all/paper.rs` implements
-//! the algorithm with its inner loop, point by point.
+//! readers. The inner loop of Algorithm 1 removes the points that an earlier dependent of p has read with
+//! communication. This implementation does not need that loop. If an earlier task c read a point x of p and the edge
+//! was not free of communication, c got a forward, which is now the last writer of x. If the edge was free for all
+//! points that c read of p, it is free for each part of these points, because equal mappers on equal geometries touch
+//! that part equally. `discover/tests/all/paper.rs` implements the algorithm with its inner loop, point by point.
 //!
 //! Partial results are not part of the paper and follow `reduction.rs`.
 
@@ -92,9 +92,9 @@ fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     }
 }
 
-/// Returns whether row 5 of Table 2 applies: writer and reader each have one mapper that touches the region, and its
-/// image is the region; the reader's is disjoint; both are constant or split in every dimension; some dimension is
-/// split only for the writer, and some only for the reader.
+/// Returns whether row 5 of Table 2 applies. Its conditions are: the writer and the reader each have one mapper that
+/// touches the region, and its image is the region; the reader's mapper is disjoint; both mappers are constant or split
+/// in every dimension; some dimension is split only for the writer, and some dimension only for the reader.
 fn transposes(from: &Role, to: &Role, region: &Region, reads: &[usize]) -> bool {
     let writes: Vec<usize> = (0..from.mappers.len()).filter(|&k| from.images[k].overlaps(region)).collect();
     let (&[w], &[r]) = (&writes[..], reads) else { return false };

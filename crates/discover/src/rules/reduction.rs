@@ -1,9 +1,10 @@
 //! Partial results, whose readers determine how they are combined.
 //!
-//! One reader leads to a reduce, readers that all read the same points to an allreduce, readers of different parts to a
-//! reduce-scatter. If readers overlap without being equal, the lowest rank that reads a point gets the sum and pushes
-//! it to the others. Neither "Automatic Discovery of Collective Communication Patterns" (Knorr and others, 2024) nor
-//! Celerity has this rule: Celerity pushes every partial result to every reader.
+//! If one rank reads them, they are combined by a reduce. If several ranks read the same points, by an allreduce; if
+//! the ranks read different parts, by a reduce-scatter. If the parts overlap and are not equal, the lowest rank that
+//! reads a point gets the sum and pushes it to the other readers. Neither "Automatic Discovery of Collective
+//! Communication Patterns" (Knorr and others, 2024) nor Celerity has this rule: Celerity pushes every partial result to
+//! every reader.
 
 use super::{Decision, Listing, Read, Tables, hold, within};
 use crate::{
