@@ -2,7 +2,7 @@
 
 use unisono_base::interrupt::poll;
 
-/// Prices of all ordered pairs of nodes; infinite if there is no arc.
+/// Prices of arcs for all ordered pairs of nodes; infinite if there is no arc.
 #[derive(Clone, Debug)]
 pub struct ArcWeights {
     nodes: usize,
@@ -57,7 +57,8 @@ pub fn cheapest(prices: &ArcWeights, root: usize) -> Option<Vec<usize>> {
     if count == 0 {
         return Some(parent);
     }
-    // Every cycle becomes one node. An arc into a cycle is priced at its price minus that of the arc that it replaces.
+    // Every cycle is contracted to one node. The price of an arc into a cycle is reduced by the price of the arc that
+    // it would replace.
     let mut number = of.clone();
     let mut nodes = count;
     for at in number.iter_mut().filter(|at| **at == NONE) {
@@ -134,16 +135,17 @@ pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
 }
 
 /// Returns the parents of a cheap arborescence of depth at most `most`; `None` if a node is farther away. The cheapest
-/// is hard to find (the problem includes Steiner trees), so a tree is grown as by Prim and improved arc by arc.
+/// arborescence of limited depth is NP-hard (the problem includes Steiner trees), so a tree is grown as by Prim's
+/// algorithm and improved arc by arc.
 pub fn shallow(prices: &ArcWeights, root: usize, most: u32) -> Option<Vec<usize>> {
     let mut parent = grown(prices, root, most).or_else(|| nearest(prices, root, most))?;
     improve(prices, root, most, &mut parent);
     Some(parent)
 }
 
-/// Returns the cheapest arborescence after moving up, one by one at the least cost, branches that reach deeper than
-/// `most`, and improving the result. This takes longer than [`shallow`], and the tree is often cheaper if few ranks
-/// have links of different rates. `None` if a node cannot be reached or a branch cannot be moved.
+/// Returns the cheapest arborescence of any depth, after the branches deeper than `most` were moved up one by one at
+/// the least cost, and the result was improved. This takes longer than [`shallow`]. The tree is often cheaper if few
+/// ranks have links of different rates. `None` if a node cannot be reached or a branch cannot be moved.
 pub fn shortened(prices: &ArcWeights, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut parent = cheapest(prices, root)?;
@@ -179,7 +181,7 @@ pub fn shortened(prices: &ArcWeights, root: usize, most: u32) -> Option<Vec<usiz
 
 /// Returns the least price of an arc from a node of depth below `limit`; infinite if there is none.
 fn cheapest_above(prices: &[f64], depths: &[u32], limit: u32) -> f64 {
-    // Several independent minima, for vector instructions.
+    // Several independent minima, so that the compiler uses vector instructions.
     const LANES: usize = 8;
     let mut least = [f64::INFINITY; LANES];
     let less = |least: &mut f64, price: f64, depth: u32| {
@@ -203,7 +205,7 @@ fn grown(prices: &ArcWeights, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let (mut parent, mut depth) = (vec![NONE; n], vec![u32::MAX; n]);
     depth[root] = 0;
-    // The parent of the cheapest arc to each node outside the tree; among equal prices, the one of smaller depth.
+    // The parent of the cheapest arc to each node outside the tree; among equal prices, the parent of smaller depth.
     let mut by = vec![root; n];
     let mut price: Vec<f64> = (0..n).map(|to| prices.get(root, to)).collect();
     let mut outside: Vec<usize> = (0..n).filter(|&to| to != root).collect();

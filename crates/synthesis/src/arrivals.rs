@@ -1,10 +1,10 @@
 //! Forests of short blocks, grown in time: each tree uses links on which its messages arrive early.
 //!
-//! The time of short blocks depends on latencies, and a link is free until the data of other ranks arrives. So each
-//! message takes the first free time of its links (as in networks over time; Ford and Fulkerson, 1958). Its cost is an
-//! exponential of its arrival time plus, for each link, an exponential of the link's load. Trees are grown one by one,
-//! message by message, the cheapest first. Then each tree is removed and grown again, in rounds of steeper costs. Times
-//! are multiples of that of one unit on an arc of rate 1.
+//! The time of short blocks depends on latencies, and a link is idle until the data of other ranks arrives. Each
+//! message therefore takes the first free time of its links (as in networks over time; Ford and Fulkerson, 1958). Its
+//! cost is an exponential of its arrival time plus, for each link, an exponential of the link's load. Trees are grown
+//! one by one, message by message, the cheapest first. Then each tree is removed and grown again, in rounds of steeper
+//! costs. Times are multiples of that of one unit on an arc of rate 1.
 
 use std::sync::Arc as Shared;
 
@@ -21,9 +21,9 @@ use crate::{
     slots::{Reservation, Slots},
 };
 
-/// The time that slots cover, divided by the end of the known forest.
+/// The length of the time covered by slots, divided by the end of the known forest.
 const HORIZON: f64 = 2.0;
-/// The steepness of costs in each round: a factor in the exponents.
+/// The steepness of costs in each round: a factor in the exponents of costs.
 const STEEP: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 32.0];
 /// The relative difference up to which costs count as equal.
 const CLOSE: f64 = 1e-9;
@@ -68,9 +68,9 @@ struct Grower<'a> {
     loads: Loads<'a>,
     /// The path from rank a to rank b, at index `a * ranks + b`.
     ways: Vec<Between>,
-    /// For each path, the cost from the loads of its links.
+    /// The cost of each path that results from the loads of its links.
     costs: Vec<f64>,
-    /// The arrival time at which lateness costs as much as links that are busy until the end.
+    /// The arrival time at which the cost of lateness equals the cost of links that are busy until the end.
     target: f64,
 }
 
@@ -215,8 +215,8 @@ impl<'a> Grower<'a> {
                     self.offer(&mut best[to], last, to, there[last]);
                 }
             }
-            // Messages of this tree only raise the costs of other messages, so the cheapest message is recomputed until
-            // it stays cheapest.
+            // While this tree grows, its messages can only raise the costs of other messages. The cheapest message is
+            // therefore recomputed until it stays the cheapest.
             let (from, to) = loop {
                 let open = (0..n).filter(|&to| depth[to] == u32::MAX);
                 let Some(to) = open.min_by(|&a, &b| best[a].0.total_cmp(&best[b].0)) else { return false };

@@ -1,12 +1,13 @@
 //! Prices of links that prove a bound on the time of a forest.
 //!
-//! Let every arc have a price p. In any forest the block of each root pays at least the price of a cheapest
-//! arborescence of cheapest paths between ranks. All arcs together receive at most the sum of p x rate in each unit of
-//! time. So blocks of one unit need at least the time
+//! Let every arc have a price p. In any forest, the block of each root pays at least the price of a cheapest
+//! arborescence of cheapest paths between ranks. All arcs together earn at most the sum of p x rate in each unit of
+//! time. Blocks of one unit therefore need at least the time
 //!
 //!   (sum over roots of the cheapest arborescence) / (sum over arcs of p x rate).
 //!
-//! This holds for any prices. So a checker needs only the network and the prices, not a solver, cuts or a forest.
+//! The bound holds for any prices. A checker therefore needs only the network and the prices, not a solver, cuts or a
+//! forest.
 
 use std::{
     cmp::Reverse,
@@ -97,7 +98,7 @@ impl Certificate {
     }
 }
 
-/// Groups of ranks that reach each other at price 0. The certificate of a cut leads to few groups.
+/// Groups of ranks that reach each other at price 0. A certificate made from a cut has few groups.
 struct Groups {
     of: Vec<usize>,
     members: Vec<Vec<u32>>,

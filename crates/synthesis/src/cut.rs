@@ -42,9 +42,9 @@ impl Cut {
     }
 }
 
-/// Returns the cut with the longest time for blocks of one unit at each of `roots`, of all cuts that leave one of
-/// `ends` outside, and of those around single ranks. The longest of all is found if `ends` are all ranks, or
-/// representatives under the symmetries of the graph that keep the roots.
+/// Returns the cut with the longest time for blocks of one unit at each of `roots`. Candidates are all cuts that leave
+/// one of `ends` outside, and the cuts around single ranks. The result is the maximum over all cuts if `ends` are all
+/// ranks, or representatives under the symmetries of the graph that preserve the roots.
 pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let mut best = simple(graph, roots);
     if roots.is_empty() || graph.ranks() < 2 {
@@ -53,7 +53,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let nodes = graph.nodes() as usize;
     let mut end = 0;
     let mut unchanged = 0;
-    // Tries the ends cyclically until no end gives a better cut.
+    // Tries the ends cyclically, until a full cycle finds no better cut.
     while unchanged < ends.len() && best.rate > 0 {
         let (blocks, rate) = (u128::from(best.blocks), u128::from(best.rate));
         let mut flow = Flow::new(nodes + 1);
@@ -63,7 +63,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
         for arc in graph.arcs() {
             flow.arc(arc.from as usize, arc.to as usize, blocks * u128::from(arc.rate));
         }
-        // The flow network depends only on the ratio, so it is reused.
+        // The flow network depends only on the ratio, so it is reused for several ends.
         loop {
             let all = rate * roots.len() as u128;
             let found = if flow.largest(nodes, ends[end] as usize) < all {
@@ -117,7 +117,7 @@ pub fn scatter(graph: &Graph, root: u32, is_exact: bool) -> Cut {
     best
 }
 
-/// Returns the cut with the longest time around one rank: all nodes but that rank, or that rank alone.
+/// Returns the cut with the longest time around one rank. Its set is that rank alone, or all nodes except that rank.
 pub fn simple(graph: &Graph, roots: &[u32]) -> Cut {
     let nodes = graph.nodes() as usize;
     let (mut enters, mut leaves) = (vec![0; nodes], vec![0; nodes]);

@@ -50,19 +50,20 @@ impl Flow {
         }
     }
 
-    /// Returns the flow on the arc added as number `added`, from 0, after [`Flow::largest`].
+    /// Returns the flow on the arc with index `added` in the order of insertion, from 0, after [`Flow::largest`].
     pub(crate) fn carried(&self, added: usize) -> u128 {
         self.left[2 * added + 1]
     }
 
-    /// Returns whether each node is on the side of `from` in a smallest cut, after [`Flow::largest`].
+    /// Returns, for each node, whether it is on the side of `from` in a smallest cut, after [`Flow::largest`].
     pub(crate) fn side(&self, from: usize) -> Vec<bool> {
         let mut level = Vec::new();
         self.levels(from, &mut level);
         level.into_iter().map(|l| l != u32::MAX).collect()
     }
 
-    /// Sets `level` to the number of arcs from `from` to each node along remaining capacity, `u32::MAX` out of reach.
+    /// Sets `level` to the number of arcs from `from` to each node along arcs with remaining capacity; `u32::MAX` for
+    /// nodes out of reach.
     fn levels(&self, from: usize, level: &mut Vec<u32>) {
         level.clear();
         level.resize(self.at.len(), u32::MAX);
@@ -104,7 +105,7 @@ impl Flow {
                     next[at] += 1;
                 }
             } else {
-                // A dead end: the arc to this node is skipped from now on.
+                // A dead end. The arc to this node is skipped in the rest of the phase.
                 let Some(arc) = path.pop() else { return 0 };
                 at = self.to[arc as usize ^ 1] as usize;
                 next[at] += 1;

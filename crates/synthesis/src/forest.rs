@@ -9,11 +9,11 @@ use crate::{Graph, Runs, jobs::Sending, replay::HostWork, root_trees::RootTrees,
 pub struct Forest {
     /// The number of chunks of each root's block.
     pub chunks: u32,
-    /// The most edges on a path from a root to a rank.
+    /// The maximum number of edges on a path from a root to a rank.
     pub depth: u32,
     /// The busy time of the busiest arc, for blocks of one unit.
     pub time: f64,
-    /// The most chunks that a rank sends; a chunk counts once for each receiver.
+    /// The maximum number of chunks that a rank sends; a chunk counts once for each receiver.
     pub most_sends: u64,
     pub(crate) trees: Trees,
 }
@@ -86,10 +86,10 @@ impl Forest {
         }
     }
 
-    /// Returns the times of all messages. A chunk is one unit; the latency of an arc is the largest value in `hops` of
-    /// its symmetry class, or `hop` if `hops` is `None` or the trees are [`Trees::Translated`]. `sums` is the rate at
-    /// which a host adds received data, if this takes time, and `work` its work on each message. With [`Runs::Up`],
-    /// begins count back from the end.
+    /// Returns the times of all messages. A chunk is one unit. The latency of an arc is the largest latency in `hops`
+    /// among the arcs of its symmetry class; it is `hop` if `hops` is `None` or the trees are [`Trees::Translated`].
+    /// `sums` is the rate at which a host adds received data, if this takes time, and `work` its work on each message.
+    /// With [`Runs::Up`], begins count back from the end.
     pub(crate) fn times(
         &self,
         graph: &Graph,
@@ -119,8 +119,8 @@ impl Forest {
         }
         let end = jobs.end(&begins, (&rates, &hops), runs, work);
         if runs == Runs::Up {
-            // Here begins are turned to count back from the end. They may be later than `end`, because data is expected
-            // late.
+            // Begins are converted here, so that they count back from the end. A begin may be later than `end`, because
+            // the timetable expects data later than it arrives.
             let latest = begins.iter().copied().fold(end, f64::max);
             begins.iter_mut().for_each(|begin| *begin = latest - *begin);
         }

@@ -30,13 +30,13 @@ pub struct Graph {
     unit_kbps: f64,
     /// The length of each arc in the routing of the network; packets take paths of the least length.
     lengths: Vec<u64>,
-    /// For each ordered pair of ranks, whether they exchange messages directly; `None` if this holds for every pair
-    /// that a path through relays only joins.
+    /// True for each ordered pair of ranks that exchange messages directly. `None` if every pair does that is joined by
+    /// a path through relays only.
     exchange: Option<Shared<Vec<bool>>>,
 }
 
-/// The exponent of 2 that bounds the sum of all rates of a plane, in the unit chosen for them, so that sums of rates do
-/// not overflow.
+/// The logarithm to base 2 of the upper bound on the sum of all rates of a plane, in the unit chosen for the rates. The
+/// bound prevents overflow of sums.
 const TOTAL_BITS: f64 = 60.0;
 
 /// The distance of a node that cannot be reached.
@@ -214,8 +214,8 @@ impl Graph {
         Self { lengths: vec![1; self.arcs.len()], ..self.clone() }
     }
 
-    /// Returns the sum, over all ranks that `from` reaches, of the fewest links on a path to the rank, also through
-    /// other ranks.
+    /// Returns the sum, over all ranks that `from` reaches, of the minimum number of links on a path to the rank. Paths
+    /// may pass through other ranks.
     pub fn links_to_ranks(&self, from: u32) -> u64 {
         let distance = self.by_links().levels(from).distance;
         distance[..self.ranks as usize].iter().filter(|&&links| links != FAR).sum()
@@ -225,9 +225,9 @@ impl Graph {
         self.exchange.as_ref().is_none_or(|pairs| pairs[from as usize * self.ranks as usize + to as usize])
     }
 
-    /// Returns for each rank whether messages from `from` reach it through relays only: some path through relays has
-    /// the least length, every path through another rank is longer, and the two ranks exchange messages
-    /// ([`Graph::near`]).
+    /// Returns, for each rank, whether messages from `from` reach the rank through relays only. Three conditions must
+    /// hold: some path through relays has the least length; every path through another rank is longer; and the two
+    /// ranks exchange messages ([`Graph::near`]).
     pub fn reached(&self, from: u32) -> Vec<bool> {
         let Levels { distance, through_rank, .. } = self.levels(from);
         let direct = |rank: u32| {

@@ -2,8 +2,8 @@
 //!
 //! The cost of a link is an exponential of its load, so that a cheap tree avoids the busiest links (multiplicative
 //! weights; Garg and Koenemann, 1998). The roots add trees alternately. Then every tree is grown again with the loads
-//! of all others, in rounds of steeper costs. Shares are equal, so no rounding is needed. The time is near the cut long
-//! before a linear program with the same trees would be solved.
+//! of all other trees, in rounds of steeper costs. Shares are equal, so no rounding is needed. The time comes near the
+//! bound of the cut long before a linear program with the same trees would be solved.
 
 use std::sync::Arc as Shared;
 
@@ -35,25 +35,26 @@ impl Growth {
 
 /// The number of trees of each root in a packing of many roots.
 pub(crate) const SHARES: u32 = 16;
-/// The most trees of each root in a forest, if there are few ranks or one root.
+/// The maximum number of trees of each root in a forest, if there are few ranks or one root.
 pub(crate) const MOST_SHARES: u32 = 64;
 
-/// Returns the most trees of each root in a forest; more chunks reuse trees.
+/// Returns the maximum number of trees of each root in a forest. Further chunks reuse trees.
 pub(crate) fn most_trees(ranks: u32, is_alone: bool) -> u32 {
     if is_thorough(ranks, is_alone) { MOST_SHARES } else { SHARES }
 }
 
-/// The most ranks for which better trees of many roots are worth their time, so that no exponent of [`STEEP`] is
-/// skipped.
+/// The maximum number of ranks for which better trees of many roots are worth their time, so that no exponent of
+/// [`STEEP`] is skipped.
 const FEW_RANKS: u32 = 32;
-/// The most ranks for which the cheapest tree of any depth is shortened, whose work grows with the cube of the ranks.
+/// The maximum number of ranks for which the cheapest tree of any depth is shortened, whose work grows with the cube of
+/// the ranks.
 const MOST_SHORTENED: u32 = 128;
 /// The steepness ([`Loads::steepness`]) while the first trees are grown.
 const STEEP_AT_FIRST: f64 = 6.0;
 /// The steepness in each later round.
 const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0];
-/// The number of first trees that are grown at the same costs. Trees of a single root choose from the same edges, so
-/// costs are updated for each of them.
+/// The number of first trees that are grown at the same costs. Trees of a single root compete for the same edges, so
+/// costs are updated after each tree.
 const SAME_COSTS: usize = 8;
 /// In later rounds, `STALE` / steepness trees are grown at the same costs.
 const STALE: f64 = 64.0;
@@ -101,12 +102,12 @@ pub fn grow(
     known.iter().flatten().for_each(|tree| loads.add(tree, 1.0));
     let open: Vec<usize> = (0..count).filter(|&at| known[at].is_none()).collect();
     let kept = count - open.len();
-    // Few trees are grown beside known ones, and the known loads differ by link.
+    // Beside known trees, few trees are grown, and the known loads differ from link to link.
     let same_at_first = if kept > 0 { 1 } else { same(SAME_COSTS) };
     let mut grown = Vec::with_capacity(open.len());
     for (n, &at) in open.iter().enumerate() {
         if n % same_at_first == 0 {
-            // The least time of the trees so far, counting the next tree of each root.
+            // The least time of the trees so far, including the next tree of each root.
             let rounds = ((kept + n) / roots.len() + 1) as f64;
             pricing.reprice(loads.aim(enough / f64::from(shares) * rounds));
         }
@@ -118,7 +119,7 @@ pub fn grow(
     let mut trees: Vec<Shared<Tree>> = known.into_iter().filter_map(|tree| tree.or_else(|| rest.next())).collect();
     let mut best = (loads.busiest(), loads.fluid(), trees.clone());
     let mut times = vec![best.0];
-    // With shifts there are few trees, each with large loads, so no round is skipped.
+    // With shifts, there are few trees, each with large loads. Therefore no round is skipped.
     let each = if graph.ranks() <= FEW_RANKS || symmetry.shifts() > 1 { 1 } else { 2 };
     for steepness in STEEP.into_iter().step_by(each) {
         if best.0 <= enough || times.iter().rev().nth(SLOW_ROUNDS).is_some_and(|before| best.0 > before * (1.0 - SLOW))
@@ -150,8 +151,8 @@ pub fn grow(
     Ok(Growth { trees: (0..roots.len()).map(of_root).collect(), time: time / f64::from(shares) })
 }
 
-/// Returns a lower bound: the time in which whole trees, `shares` of each root, enter every other rank and, with a
-/// single root, leave it.
+/// Returns a lower bound on the time: each root has `shares` whole trees. All trees enter every rank except their root,
+/// and with a single root, all trees leave the root.
 fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -> f64 {
     let ranks = graph.ranks() as usize;
     let count = roots.len() as u64 * u64::from(symmetry.shifts());

@@ -7,11 +7,11 @@ use unisono_base::narrow;
 use crate::Runs;
 
 pub(crate) struct Job {
-    /// The index of the message that brings the data; it is lower than that of the job itself. `None` at a root.
+    /// The index of the message that brings the data, which is lower than the index of this message. `None` at a root.
     pub after: Option<u32>,
     pub class: u32,
-    /// The place of the message's chunk among all chunks of its tree, from 0 to 1; a larger value lowers the priority
-    /// on links.
+    /// The position of the message's chunk among all chunks of its tree, from 0 to 1. A larger value lowers the
+    /// priority on links.
     pub turn: f64,
 }
 
@@ -49,12 +49,13 @@ pub(crate) struct Class {
     pub work: Work,
 }
 
-/// The hosts that work on the messages of a class. One rank represents all equivalent hosts.
+/// The hosts that work on the messages of a class. If hosts are equivalent by symmetry, one rank represents them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
     /// No host is known.
     Unknown,
-    /// The hosts of the sender and the receiver, before a reversal, work on each message.
+    /// The hosts of the sender and of the receiver work on each message. Sender and receiver are those before a
+    /// reversal.
     Message([u32; 2]),
     /// The job is a sum, computed by a host.
     Sum { host: u32, at_root: bool },
@@ -87,8 +88,8 @@ impl Behind {
 
 impl Jobs {
     /// Creates an empty list. Arrived data is sent on only after `slack` times the duration of its message. A link
-    /// sends in a fixed order, so without slack the small delays that packets cause on shared links would hold up other
-    /// messages.
+    /// sends in a fixed order. Without slack, the small delays that packets cause on shared links would therefore delay
+    /// all later messages.
     pub fn with_slack(slack: f64) -> Self {
         Self { slack, ..Self::default() }
     }
@@ -104,9 +105,9 @@ impl Jobs {
         self.classes[class as usize].sender = Some((sender, held));
     }
 
-    /// Adds a class of messages of one unit over the same links, and returns its index. Of its waiting messages, the
-    /// one that starts the longest chain goes first, so messages that start unlike chains should be of different
-    /// classes.
+    /// Adds a class of messages of one unit over the same links, and returns its index. Among the waiting messages of a
+    /// class, the message that starts the longest chain is sent first. Messages that start different chains should
+    /// therefore have different classes.
     pub fn class(&mut self, links: &[u32]) -> u32 {
         self.class_of(links, 1.0)
     }
@@ -152,7 +153,8 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Returns, for messages that run as `runs`, how many messages each waits for, and the messages that wait for each.
+    /// Returns the number of messages for which each message waits, and the messages that wait for each message, in the
+    /// direction `runs`.
     pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Behind) {
         let pairs = (0..).zip(&self.list).filter_map(|(at, job)| Some((job.after?, at)));
         let pairs = pairs.map(|(before, job)| if runs == Runs::Up { (job, before) } else { (before, job) });

@@ -1,9 +1,9 @@
 //! The exact price of the cheapest arborescence, for whole prices.
 //!
 //! As in Edmonds (1967), the price of the cheapest arc into each node is added to the result and subtracted from all
-//! arcs into the node. Then all nodes that arcs of price 0 connect strongly become one node, because a path to one of
-//! them reaches the others at no cost. This is repeated until the root reaches all nodes. The tree itself is not
-//! computed, so one table suffices.
+//! arcs into the node. Then each set of nodes that arcs of price 0 connect strongly becomes one node, because a path to
+//! one node of the set reaches the others at no cost. This is repeated until the root reaches all nodes. The tree
+//! itself is not computed, so one table suffices.
 
 use unisono_base::{interrupt::poll, limits};
 
@@ -58,7 +58,7 @@ pub fn least_price(table: &Table, root: usize) -> Option<u128> {
         }
         let row = |from| (0..n).filter(|&to| to != from && table.get(from, to) == 0).collect();
         let Components { of, count } = Components::of((0..n).map(row).collect());
-        // Every node has an arc of price 0 into it and there are no cycles, so the root reaches all nodes.
+        // Every node has an arc of price 0 into it, and no cycle exists, so the root reaches all nodes.
         if count == n {
             return Some(total);
         }
@@ -101,7 +101,7 @@ impl Components {
                     seen += 1;
                 } else {
                     let below = next[at][followed - 1];
-                    // A node of a finished component is on no cycle with `at`.
+                    // A node of a finished component is not on a cycle with `at`.
                     if found.of[below] == NEW {
                         low[at] = low[at].min(low[below]);
                     }

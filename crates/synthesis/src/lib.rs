@@ -8,7 +8,7 @@
 //! In an all-to-all, the blocks of every pair of ranks flow along paths. A [`ConcurrentFlow`] holds the prices that
 //! bound its time, and a [`Scatter`] the trees along which every rank sends its blocks.
 //!
-//! Times of cuts, packings and forests are those of a fluid: the load of the busiest link divided by its rate.
+//! Times of cuts, packings and forests are times of a fluid model: the load of the busiest link divided by its rate.
 //! Timetables add latencies, and simulators packets.
 //!
 //! The linear programs are solved by `microlp`, a simplex method in Rust without further libraries. HiGHS is faster on

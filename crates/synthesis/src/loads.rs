@@ -11,7 +11,8 @@ const MOST_EXPONENT: f64 = 200.0;
 pub struct Links<'a> {
     pub graph: &'a Graph,
     pub symmetry: &'a Symmetry,
-    /// The time that a longer latency adds to each arc's busy time, for blocks of one unit; empty if it adds none.
+    /// For each arc, the busy time that represents its additional latency, for blocks of one unit; empty if no latency
+    /// is added.
     pub late: &'a [f64],
 }
 
@@ -19,15 +20,16 @@ pub struct Links<'a> {
 /// Koenemann, 1998).
 pub(crate) struct Loads<'a> {
     symmetry: &'a Symmetry,
-    /// For each class, the rate of an arc divided by the load on the arc from all images of one arc of a listed tree
-    /// ([`Symmetry::rates`]).
+    /// For each class, a rate: the rate of an arc, divided by the load on the arc of all images of one arc of a listed
+    /// tree ([`Symmetry::rates`]).
     rates: Vec<f64>,
-    /// For each class, the time that a longer latency adds to an arc's busy time ([`Links::late`]).
+    /// For each class, the busy time that represents the additional latency of an arc ([`Links::late`]).
     late: Vec<f64>,
     /// The number of arcs of listed trees in each class.
     load: Vec<f64>,
     cost: Vec<f64>,
-    /// A factor in the exponents of costs: a link that is busy until the target costs e^steepness times an unused one.
+    /// A factor in the exponents of costs. The cost of a link that is busy until the target is e^steepness times the
+    /// cost of an unused link.
     pub steepness: f64,
     target: f64,
 }
@@ -84,7 +86,8 @@ impl<'a> Loads<'a> {
         tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
     }
 
-    /// Computes the costs of all arcs at the present loads, for the larger of the busiest arc's time and `target`.
+    /// Computes the costs of all arcs at the present loads. The costs are relative to the larger of `target` and the
+    /// busiest arc's time.
     pub(crate) fn aim(&mut self, target: f64) -> &[f64] {
         interrupt::check();
         self.target = self.busiest().max(target);

@@ -6,9 +6,9 @@
 //!
 //! It has too many trees to list, so columns are generated (Dantzig and Wolfe, 1960). Its dual has a price p for each
 //! arc and a value z for each root: maximise the sum of z, subject to: the sum of rate times price is 1, and z of a
-//! root is at most the price of each of its trees. So the program needs a further tree if one is cheaper than z at the
-//! present prices; the cheapest is an arborescence of cheapest paths between ranks. Prices are mixed with those of the
-//! best bound so far (Wentges, 1997), which takes far fewer rounds.
+//! root is at most the price of each of its trees. The program therefore needs a further tree if some tree is cheaper
+//! than z at the present prices; the cheapest tree is an arborescence of cheapest paths between ranks. Prices are mixed
+//! with those of the best bound so far (Wentges, 1997), which takes far fewer rounds.
 
 use std::sync::Arc as Shared;
 
@@ -32,7 +32,7 @@ pub struct Tree {
     pub root: u32,
     /// The edges, each after the one that reaches its start.
     pub edges: Vec<Edge>,
-    /// The most edges from the root to a rank.
+    /// The maximum number of edges from the root to a rank.
     pub depth: u32,
 }
 
@@ -52,14 +52,14 @@ pub enum NoPacking {
     Solver(String),
 }
 
-/// The most rounds; after them, the best packing of the trees so far is returned.
+/// The maximum number of rounds; after them, the best packing of the trees so far is returned.
 const MOST_ROUNDS: usize = 400;
 /// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;
 /// The search ends if the time fell by less than this fraction in [`SLOW_ROUNDS`] rounds.
 const SLOW: f64 = 2e-3;
 const SLOW_ROUNDS: usize = 40;
-/// The number of rounds for which a tree that the best packing does not use is kept.
+/// The number of rounds for which a tree is kept that the best packing does not use.
 const KEPT_ROUNDS: usize = 2;
 /// The relative difference in time up to which shares are equally good.
 const EQUAL: f64 = 1e-4;
@@ -144,7 +144,8 @@ pub fn pack_both(
             best_bound = (bound, prices);
         }
         if found == 0 {
-            // No tree is cheaper at the program's exact prices, so its optimum is that of all trees.
+            // At the program's exact prices no tree is cheaper, so the optimum of the program is the optimum over all
+            // trees.
             if exact {
                 break;
             }
@@ -156,7 +157,8 @@ pub fn pack_both(
         if time <= enough * (1.0 + CLOSE) {
             break;
         }
-        // Trees are removed only after the time fell, because otherwise they could come and go forever.
+        // Trees are removed only after the time has fallen. Otherwise the same trees could be removed and added
+        // forever.
         if times.last().is_none_or(|&last| time < last * (1.0 - CLOSE)) {
             master.forget();
         }
@@ -219,8 +221,8 @@ impl<'a> Master<'a> {
         self.graph.arcs()[arc].rate as f64 / self.scale
     }
 
-    /// If the program has many trees, removes those whose price is above the value of their root, except the newest. A
-    /// removed tree that is needed later is generated again.
+    /// If the program has many trees, removes the trees whose price is above the value of their root, except the newest
+    /// trees. A removed tree that is needed later is generated again.
     fn forget(&mut self) {
         if self.columns.len() <= 2 * (self.prices.len() + self.roots.len()) {
             return;
@@ -293,7 +295,7 @@ pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing,
 }
 
 /// Solves the primal program: the best shares of the trees `kept`, each with the index of its root. Among equally good
-/// shares, chooses the least total busy time of links, because messages then wait less.
+/// shares, the solution has the least total busy time of links, because messages then wait less.
 fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Packing, NoPacking> {
     let scale = scale(graph);
     let mut problem = Problem::new(OptimizationDirection::Minimize);

@@ -32,7 +32,7 @@ impl Partition {
 /// A partition of the ranks, and the rate between each part and the rest of the network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parts {
-    /// The part of each node of the graph; [`Parts::NONE`] for a relay in no component with a rank.
+    /// The part of each node of the graph; [`Parts::NONE`] for a relay whose component has no rank.
     of: Vec<u32>,
     /// For each part, the rate of all arcs that leave it.
     pub leaving: Vec<u64>,
@@ -45,11 +45,12 @@ pub struct Parts {
 impl Parts {
     pub const NONE: u32 = u32::MAX;
 
-    /// Returns the components connected by arcs of more than `rate`. Relays in no component with a rank get no part.
+    /// Returns the components that are connected by arcs of a rate above `rate`. A relay whose component has no rank
+    /// gets no part.
     fn above(graph: &Graph, rate: u64, computes: &impl Fn(u32) -> bool) -> Self {
         let mut of = vec![Self::NONE; graph.nodes() as usize];
         let mut parts = 0;
-        // Arcs count in both directions, so ranks of a part reach each other.
+        // Arcs are followed in both directions, so that the ranks of a part reach each other.
         let mut joined = vec![Vec::new(); graph.nodes() as usize];
         for arc in graph.arcs().iter().filter(|arc| arc.rate > rate) {
             joined[arc.from as usize].push(arc.to);
@@ -86,8 +87,8 @@ impl Parts {
         Self { of, leaving, entering, computes_between }
     }
 
-    /// Returns the partitions into components of arcs faster than one of the graph's rates, for at most the 31 lowest
-    /// rates in ascending order; the last partition consists of single ranks. `computes` returns true for relays that
+    /// Returns the partitions into components of arcs faster than a given rate, for at most the 31 lowest rates of the
+    /// graph, in ascending order; the last partition consists of single ranks. `computes` returns true for relays that
     /// copy or sum messages.
     pub fn by_rates(graph: &Graph, computes: impl Fn(u32) -> bool) -> Vec<Self> {
         const MOST_RATES: usize = 32;

@@ -62,8 +62,8 @@ impl<'a> Pricing<'a> {
         }
     }
 
-    /// Returns a cheap tree within the depth, whose price is at most that of `before`, a tree of the same root, if
-    /// given. `thorough` finds cheaper trees and takes longer.
+    /// Returns a cheap tree within the depth. If `before`, a tree of the same root, is given, the price is at most the
+    /// price of `before`. `thorough` finds cheaper trees and takes longer.
     pub(crate) fn shallow(&self, root: u32, before: Option<&Tree>, thorough: bool) -> Result<Tree, NoPacking> {
         let (prices, at, most) = (&self.prices, root as usize, self.depth.unwrap_or(u32::MAX));
         let mut found = shallow(prices, at, most).ok_or(NoPacking::Unreachable)?;

@@ -1,9 +1,9 @@
 //! Forests of one root among many ranks, composed of one tree of each rank.
 //!
 //! A chunk first goes to some rank, whose own tree distributes it: a broadcast as a scatter and an allgather, chunk by
-//! chunk. All ranks then share the sending, which single trees of small depth leave to few ranks. The chunks of a group
-//! go to the ranks for which the path and the tree together cost least at the present loads of the links, one chunk to
-//! each rank.
+//! chunk. All ranks then share the sending; in a single tree of small depth, few ranks send. The chunks of a group go
+//! to different ranks: those for which the path to the rank and the rank's tree together cost least at the present
+//! loads of the links.
 
 use std::sync::Arc as Shared;
 
@@ -21,9 +21,10 @@ use crate::{
 
 /// The steepness of costs ([`Loads::steepness`]) in each round.
 const STEEP: [f64; 4] = [6.0, 16.0, 32.0, 64.0];
-/// The most messages on the path from the root to the rank whose tree distributes a chunk.
+/// The maximum number of messages on the path from the root to the rank whose tree distributes a chunk.
 const MOST_MESSAGES: u32 = 2;
-/// The most groups into which a round divides the chunks; all chunks of a group are placed at the same costs.
+/// The maximum number of groups into which a round divides the chunks; all chunks of a group are placed at the same
+/// costs.
 const PARTS: usize = 48;
 
 /// Returns the largest depth of trees composed of the trees of `over`.
@@ -77,8 +78,8 @@ pub(crate) fn relay(graph: &Graph, root: u32, own: &[Tree], chunks: u32, enough:
 /// The cheapest paths from the root to every rank, of at most [`MOST_MESSAGES`] messages.
 struct Approach {
     price: Vec<f64>,
-    /// For each number of messages, the sender of the last message to each rank, or [`NONE`] if fewer messages are as
-    /// cheap.
+    /// For each number of messages, the sender of the last message to each rank; [`NONE`] if a path of fewer messages
+    /// costs no more.
     from: Vec<Vec<usize>>,
 }
 
@@ -118,8 +119,8 @@ impl Approach {
     }
 }
 
-/// Appends the tree `own` of a rank to `edges`, the messages from the root to this rank, without a second message to
-/// any rank.
+/// Appends the tree `own` of a rank to `edges`, the messages from the root to this rank. Messages to ranks that `edges`
+/// already reaches are omitted.
 fn joined(root: u32, mut edges: Vec<Edge>, own: &Tree) -> Result<Tree, NoPacking> {
     let ranks = own.edges.len() + 1;
     let mut depth = vec![u32::MAX; ranks];

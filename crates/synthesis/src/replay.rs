@@ -7,10 +7,11 @@
 //! If hosts work on messages, each rank has one host, which works on one message at a time, in the order in which
 //! messages become ready: a received message on arrival, a message to send when its data has arrived and the rank's
 //! previous message was sent. A sum occupies the host together with the sending of the message that it precedes. One
-//! host represents all equivalent ranks, which do the same at the same time. Work delays messages, so they no longer
-//! meet as planned: a message occupies its links one after another, each when its head arrives and the link is free.
-//! Long messages then wait for whole others, although packets would alternate. So the result is the planned time plus
-//! the delay by hosts, which is the difference of two such replays, with and without work.
+//! host represents all equivalent ranks, which do the same work at the same time. Work delays messages, so the links of
+//! a message are no longer free at the planned times: a message occupies its links one after another, each when its
+//! head arrives and the link is free. In this model a long message waits for a whole other message, although packets
+//! would alternate. The result is therefore the planned time plus the delay by hosts, which is the difference of two
+//! such replays, with and without work.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -183,7 +184,7 @@ impl<'a> Replay<'a> {
             *host = host.max(from) + takes;
             *host
         };
-        // The time of the sum before each message.
+        // The time of the sum that precedes each message.
         let mut sums = vec![0.0; order.len()];
         let mut events = BinaryHeap::new();
         for &job in order.iter().filter(|&&job| self.missing[job as usize] == 0) {
@@ -225,7 +226,7 @@ impl<'a> Replay<'a> {
         self.last
     }
 
-    /// Counts one of the messages that `job` waits for as finished at `time`.
+    /// Records that one message for which `job` waits has finished at `time`.
     fn needs_less(&mut self, job: u32, time: f64, events: &mut BinaryHeap<Reverse<(Ordered, Event)>>) {
         let at = job as usize;
         self.ready[at] = self.ready[at].max(time);

@@ -1,4 +1,4 @@
-//! Trees that are listed for some roots, and that the shifts of the network move to the other roots.
+//! Trees that are listed for some roots. The shifts of the network map these trees to the other roots.
 
 use std::sync::Arc as Shared;
 
@@ -22,7 +22,8 @@ pub(crate) struct RootTrees {
     pub of: Vec<Vec<Shared<Tree>>>,
 }
 
-/// Equal forests have the same trees, and not only equal ones: chunks on one tree are timed alike.
+/// Two forests are equal if their trees are the same objects. Equal trees that are different objects do not suffice,
+/// because chunks on the same object are timed alike.
 impl PartialEq for RootTrees {
     fn eq(&self, other: &Self) -> bool {
         let is_same = |(a, b): (&Vec<Shared<Tree>>, &Vec<Shared<Tree>>)| {
@@ -95,7 +96,7 @@ impl RootTrees {
     }
 
     /// Returns the messages of the listed trees in the order of roots, chunks and edges, and the rates of their links.
-    /// The images of a message load all links of a class equally, so one link stands for each class. With `hosts`, each
+    /// The images of a message load all links of a class equally, so one link represents each class. With `hosts`, each
     /// message follows its sum.
     pub(crate) fn jobs(
         &self,
@@ -104,15 +105,15 @@ impl RootTrees {
         mut hosts: Option<&mut Hosts>,
     ) -> (Jobs, Vec<f64>) {
         let mut jobs = Jobs::with_slack(SLACK);
-        // If there are few trees, messages of different trees are of different classes even on the same links.
+        // If there are few trees, messages of different trees have different classes, even on the same links.
         let mut trees: Vec<*const Tree> = self.of.iter().flatten().map(Shared::as_ptr).collect();
         trees.sort_unstable();
         trees.dedup();
         let by_tree = trees.len() * graph.ranks() as usize <= MOST_CLASSES;
         let mut classes: FxHashMap<(Vec<u32>, Option<*const Tree>), u32> = FxHashMap::default();
         let mut brings = vec![None; graph.ranks() as usize];
-        // For each tree, the number of its chunks and the number handled so far. Only a single root needs turns: among
-        // many roots there are always other trees to send.
+        // For each tree, the number of its chunks and the number of chunks handled so far. Turns are needed only for a
+        // single root: with many roots, the trees of other roots alternate.
         let mut chunks: FxHashMap<*const Tree, (u32, u32)> = FxHashMap::default();
         self.of.iter().flatten().for_each(|tree| chunks.entry(Shared::as_ptr(tree)).or_default().0 += 1);
         // One sender represents all ranks that shifts map to each other.

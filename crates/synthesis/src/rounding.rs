@@ -9,7 +9,7 @@ use crate::{
     packing::{Packing, Tree},
 };
 
-/// The most rounds of [`Choice::exchange`] at each steepness.
+/// The maximum number of rounds of [`Choice::exchange`] at each steepness.
 const MOST_ROUNDS: usize = 60;
 
 /// Returns the tree of each chunk of each root, and the time of the busiest arc for blocks of one unit. `back` is the
@@ -22,7 +22,7 @@ pub(crate) fn rounded(
 ) -> (Vec<Vec<Shared<Tree>>>, f64) {
     let mut choice = Choice::new(graph, packing, roots, (chunks, back));
     choice.fill();
-    // A steep cost counts only the busiest arc; a flatter cost first leads the search to a good start.
+    // With a steep cost, only the busiest arc counts. A flatter cost first leads the search to a good start.
     for steepness in [24, 96, 384] {
         choice.steepen(steepness);
         for _ in 0..MOST_ROUNDS {
@@ -130,7 +130,7 @@ impl<'a> Choice<'a> {
                 self.add(root, option, whole);
             }
         }
-        // Roots take turns, so that none has all cheap trees.
+        // Roots take turns, so that no root gets all cheap trees.
         for round in (0..self.chunks).rev() {
             for root in 0..self.options.len() {
                 let left = self.chunks - self.counts[root].iter().sum::<u32>();
@@ -148,7 +148,7 @@ impl<'a> Choice<'a> {
         costs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("every root has a tree")
     }
 
-    /// Assigns one chunk of each tree of each root again; returns whether any chunk changed its tree.
+    /// Assigns one chunk of each tree of each root again. Returns whether any chunk changed its tree.
     fn exchange(&mut self) -> bool {
         let mut moved = false;
         for root in 0..self.options.len() {

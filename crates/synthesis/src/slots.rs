@@ -5,7 +5,7 @@ use unisono_base::{narrow, rounded};
 /// The number of slots of each link. The last slot includes all later time.
 pub const SLOTS: usize = WORDS * u64::BITS as usize;
 const WORDS: usize = 8;
-/// A remainder of a message below this fraction is ignored.
+/// A remainder of a message is ignored below this fraction.
 const NOTHING: f64 = 1e-9;
 
 /// The time for which each link is busy in each slot.
@@ -50,7 +50,8 @@ impl Slots {
         })
     }
 
-    /// Calls `reserve` with each slot that the message uses, in order, and its share of the message.
+    /// Calls `reserve` with each slot that the message uses, in order, and with the fraction of the message in the
+    /// slot.
     #[inline]
     fn fill(&self, links: &[u32], ready: f64, mut reserve: impl FnMut(usize, f64)) -> f64 {
         let mut at = narrow::<usize>(rounded((ready / self.slot).floor())).min(SLOTS - 1);
@@ -81,7 +82,7 @@ impl Slots {
         }
     }
 
-    /// Returns the first slot, from slot `at` on, in which all links have time left; the last slot always has.
+    /// Returns the first slot from slot `at` on in which all links have time left. The last slot always has time left.
     fn next(&self, links: &[u32], at: usize) -> usize {
         let mut word = at / 64;
         let mut mask = u64::MAX << (at % 64);

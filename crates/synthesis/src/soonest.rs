@@ -1,9 +1,10 @@
 //! Trees of short blocks, whose messages arrive as early as the latencies of links allow.
 //!
 //! A tree grows by the message that arrives first, as in a search for shortest paths (Dijkstra, "A note on two problems
-//! in connexion with graphs", 1959), so the tree passes a rank instead of a slow link if the data then arrives sooner.
-//! A message begins when its data has arrived, and the host of its sender and the links of its path are free of earlier
-//! messages of the tree. Hosts work on each message at its start and at its end. Times are in ns.
+//! in connexion with graphs", 1959), so a path of the tree leads over another rank, instead of over a slow link, if the
+//! data then arrives sooner. A message begins when its data has arrived, and the host of its sender and the links of
+//! its path are free of earlier messages of the tree. Hosts work on each message at its start and at its end. Times are
+//! in ns.
 
 use unisono_base::{interrupt::poll, narrow};
 
@@ -72,8 +73,8 @@ impl<'a> Soonest<'a> {
         let mut ways = Vec::with_capacity((ranks as usize).pow(2));
         for from in 0..ranks {
             poll();
-            // Packets may take any shortest path, so a message arrives by the slowest. Arcs are in the order of
-            // distance.
+            // Packets may take any shortest path, so the time of a message is that of the slowest path. Arcs are in the
+            // order of distance.
             let mut last = vec![None; graph.nodes() as usize];
             let mut latest_ns = vec![0.0; last.len()];
             for arc in graph.fan(from) {
@@ -116,7 +117,8 @@ impl<'a> Soonest<'a> {
             if growth.depth[last] < most {
                 open.iter().for_each(|&to| self.offer(&growth, &mut best[to], last, to));
             }
-            // Messages of the tree only delay others, so the first arrival is computed again until it stays the first.
+            // Messages of the tree can only delay other messages. The first arrival is therefore computed again until
+            // it stays the first.
             let to = loop {
                 let to = *open.iter().min_by(|&&a, &&b| best[a].0.total_cmp(&best[b].0))?;
                 let (known, from) = best[to];

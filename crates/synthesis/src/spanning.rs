@@ -33,7 +33,7 @@ pub struct SpanningTree {
     pub nodes: Vec<u32>,
     /// The index in `nodes` of each node's parent; 0 for the root.
     pub parents: Vec<u32>,
-    /// The most links between the root and a node.
+    /// The maximum number of links between the root and a node.
     pub depth: u32,
 }
 
@@ -182,12 +182,12 @@ impl<'a> Packing<'a> {
         (f64::from(self.load[arc as usize] + 1) * self.most_rate / rate).powi(steepness)
     }
 
-    /// Returns the start of the next tree: the connected switch of [`Role::Joins`] with the cheapest links on average;
-    /// rank 0 if there is none.
+    /// Returns the start of the next tree: among the connected switches with [`Role::Joins`], the switch whose links
+    /// are cheapest on average; rank 0 if no such switch exists.
     fn start(&self) -> Option<u32> {
         let joins = (self.graph.ranks()..self.graph.nodes())
             .filter(|&node| self.roles[node as usize] == Role::Joins && self.reached[node as usize]);
-        // The mean price of links; among equal prices, more links first.
+        // The mean price of the links. Among equal prices, the node with more links is preferred.
         let price = |node: u32| {
             let links = self.graph.leaving(node);
             let sum: f64 = links.iter().map(|&arc| self.price(arc, STEEPNESS)).sum();

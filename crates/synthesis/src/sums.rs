@@ -1,8 +1,8 @@
 //! Sums on hosts in the timetable of a reduction, whose trees run from ranks to the root.
 //!
 //! A rank adds the data of its children when all of it has arrived; the root adds each message separately. A host adds
-//! one operand after another. The timetable runs from the root, so the sum that follows a message in the reduction
-//! precedes it here.
+//! one operand after another. The timetable is built in the reverse direction, from the root, so a sum that follows a
+//! message in the reduction precedes the message here.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -16,7 +16,8 @@ pub(crate) struct Hosts {
     links: u32,
     /// For each rank that represents equivalent hosts, the link of its host.
     of: FxHashMap<u32, u32>,
-    /// The class of each sort of sum: by host, class of the message, number of operands, and true at the root.
+    /// The classes of sums. Sums of one class have the same host, class of the message, and number of operands, and are
+    /// all at the root or all at other ranks.
     classes: FxHashMap<(u32, u32, u32, bool), u32>,
     /// For the present tree, the number of messages that each rank sends: the operands of its sum in the reduction.
     operands: FxHashMap<u32, u32>,

@@ -162,7 +162,7 @@ fn shifted(rank: u32, dims: &[u32], at: usize, by: u32) -> u32 {
     rank - here * unit + (here + by) % dims[at] * unit
 }
 
-/// An adjacent node: whether the arc leads to it, the node, and the rate.
+/// An adjacent node: true if the arc leads to that node, the node, and the rate.
 type Neighbor = (bool, u32, u64);
 
 fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
@@ -174,9 +174,9 @@ fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
     of
 }
 
-/// Extends a map of ranks to all nodes. A relay is mapped to a relay whose neighbors are the images of its neighbors;
-/// relays with equal neighbors are mapped in the order of their indices. `None` if a relay has no such image. The
-/// caller checks that arcs are kept.
+/// Extends a map of ranks to all nodes. A relay is mapped to a relay whose neighbors are the images of its own
+/// neighbors; relays with equal neighbors are mapped in the order of their indices. Returns `None` if a relay has no
+/// such image. The caller checks that the map preserves arcs.
 fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     const OPEN: u32 = u32::MAX;
     let nodes = neighbors.len();

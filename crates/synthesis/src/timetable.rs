@@ -2,16 +2,16 @@
 //!
 //! The links of a forest are busy nearly all the time, so the order in which each link sends decides how long messages
 //! wait. A message begins as soon as its links are free and its sender has the data (list scheduling, Graham, 1969).
-//! Among several that could begin, the one with the largest weight goes first: its links have much left to carry, it
-//! brings data for a busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends
-//! in the order of these times keeps all links busy. Times are multiples of that of a chunk on a link of rate 1.
+//! Among several messages that could begin, the message with the largest weight goes first. A weight is large if the
+//! message's links have much left to carry, if the message brings data for a busy link that has nothing to send, or if
+//! a long chain of messages follows the message. A schedule that sends in the order of these times keeps all links
+//! busy. Times are multiples of that of a chunk on a link of rate 1.
 //!
 //! A rank sends in the order of the timetable, so a message with late data delays all later messages on its link. So
 //! the timetable may expect data a few durations of a message later than it arrives ([`Jobs::with_slack`]).
 //!
 //! If many chunks travel along one tree, they alternate with the chunks of other trees. Otherwise the chunks of one
-//! tree would wait for the links farther down, some of which each tree uses, and the links of other trees would be
-//! idle.
+//! tree would wait for the links farther down the tree, while the links of other trees would be idle.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -45,13 +45,13 @@ impl Jobs {
         self.run(rates, hops, &Order { missing, behind, chain, is_fixed: false })
     }
 
-    /// Returns the start times of messages in the reverse direction, in which each waits for all messages for which it
-    /// brought data. `begins` are the forward start times: the message that began last goes first, if its sender has
+    /// Returns the start times of the messages in the reverse direction. Each message waits for all messages for which
+    /// it brought data. `begins` are the forward start times: the message that began last goes first, if its sender has
     /// the data.
     ///
-    /// Forwards, messages begin as soon as they can. Exactly reversed in time, each would arrive just when it is
-    /// needed, and any delay would delay all others. So they begin as soon as they can here too (justification: Wiest,
-    /// 1964).
+    /// Forwards, messages begin as soon as they can. In an exact time reversal, each message would arrive exactly when
+    /// it is needed, and any delay would delay all later messages. Therefore messages begin as soon as they can in the
+    /// reverse direction too (justification: Wiest, 1964).
     pub(crate) fn begins_backwards(&self, begins: &[f64], rates: &[f64], hops: &[f64]) -> Vec<f64> {
         let (missing, behind) = self.waits(Runs::Up);
         let order = Order { missing, behind, chain: begins.to_vec(), is_fixed: true };
@@ -141,9 +141,9 @@ struct Queues<'a> {
     waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>>,
     /// The time by which a `Job::turn` of 1 reduces a message's priority.
     turns: f64,
-    /// The classes of which a message may now be able to begin.
+    /// The classes that may have a message that can now begin.
     changed: Vec<u32>,
-    /// For each class, whether it is in `changed`, or in the list `blocked` of a link or a sender.
+    /// True for each class that is in `changed`, or in the list `blocked` of a link or a sender.
     is_listed: Vec<bool>,
 }
 
@@ -218,8 +218,8 @@ impl<'a> Queues<'a> {
         }
     }
 
-    /// Returns whether a class has a waiting message that can begin. If others wait, lists the class at the busy link
-    /// that is free last, or else at its sender.
+    /// Returns whether a class has a waiting message that can begin. If all its messages must wait, lists the class at
+    /// the busy link that becomes free last, or else at its sender.
     fn can_begin(&mut self, class: u32) -> bool {
         self.is_listed[class as usize] = false;
         if self.waiting[class as usize].is_empty() {
@@ -237,9 +237,10 @@ impl<'a> Queues<'a> {
         false
     }
 
-    /// Returns the priority of the next message of a class, as a time: the remaining work of the message's links, plus
-    /// that of the busiest link for which the message brings data and which has nothing else to send, plus its chain,
-    /// minus its turn. With a fixed order, the priority is that of the order.
+    /// Returns the priority of the next message of a class, as a time. It is the sum of three times, minus the time of
+    /// the message's turn: the remaining work of the message's links; the remaining work of the busiest link for which
+    /// the message brings data and which has nothing else to send; and the message's chain. With a fixed order, the
+    /// priority is that of the order.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
         if self.order.is_fixed {

@@ -1,10 +1,10 @@
 //! Forests on networks that look alike from every rank, such as tori: one set of trees, moved to every root.
 //!
 //! On such a network (a Cayley graph of a product of cyclic groups) the arcs that leave a node differ by their *step*,
-//! the difference of the ranks at their ends. Moved to all roots, a tree loads each arc of a step with as many blocks
-//! as the tree has arcs of this step. So the busiest arc is found by counting, and the program of [`crate::packing`]
-//! becomes small: every rank receives each chunk by one of the steps from ranks nearer to the root. A flow assigns
-//! ranks to steps. All trees have the least depth.
+//! the difference of the ranks at their ends. If a tree is moved to all roots, the images load each arc of a step with
+//! as many blocks as the tree has arcs of this step. The busiest arc is therefore found by counting, and the program of
+//! [`crate::packing`] becomes small: every rank receives each chunk by one of the steps from ranks nearer to the root,
+//! and a flow assigns ranks to steps. All trees have the least depth.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
@@ -24,11 +24,11 @@ pub struct Steps {
     dims: Vec<u32>,
     /// The coordinates of each step, with the rate of its arcs.
     of: Vec<(Vec<u32>, u64)>,
-    /// The fewest arcs from rank 0 to each rank.
+    /// The minimum number of arcs from rank 0 to each rank.
     distance: Vec<u32>,
 }
 
-/// The most steps of a network whose forests are found by counting; a mask of steps has 64 bits.
+/// The maximum number of steps of a network whose forests are found by counting; a mask of steps has 64 bits.
 const MOST_STEPS: usize = 64;
 
 impl Steps {
@@ -112,8 +112,8 @@ impl Steps {
         self.distance.iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the forest of `chunks` chunks of each root's block in which, among forests of least depth, the busiest
-    /// step ends earliest.
+    /// Returns the forest of `chunks` chunks of each root's block. Among all forests of least depth, it is a forest
+    /// whose busiest step ends earliest.
     pub(crate) fn forest(&self, chunks: u32) -> Forest {
         let groups = self.groups();
         let (quotas, time) = self.quotas(&groups, chunks);
@@ -208,8 +208,8 @@ impl Steps {
                 let time = time.fold(0.0, f64::max) / f64::from(chunks);
                 return (quotas, time);
             }
-            // The steps on the source's side of the cut carry all they can, so they need more time. The next time tried
-            // is the earliest at which one of them carries one more chunk.
+            // The steps on the source's side of the cut carry as many chunks as they can, so they need more time. The
+            // next time tried is the earliest time at which one of these steps carries one more chunk.
             let side = flow.side(source);
             let full = (0..steps).filter(|step| side[groups.len() + step]);
             let next = full.map(|step| (most[step] + 1, u128::from(self.of[step].1)));

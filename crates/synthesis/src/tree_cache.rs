@@ -1,8 +1,8 @@
 //! A cache of the most recent packings, grown trees and timetables of the process.
 //!
 //! A [`crate::Fabric`] caches its results for one plan. A sweep over message lengths plans on the same network many
-//! times, each time with a new fabric, and a plan after a failure begins with the forests of the network before. Keys
-//! are all arguments of a function, so answers are those of a new process.
+//! times, each time with a new fabric, and a plan after a failure begins with the forests of the network before. A key
+//! consists of all arguments of a function, so the results are the same as in a new process.
 
 use std::{
     collections::VecDeque,
@@ -21,8 +21,8 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// The most edges of all cached trees, for packings, grown trees, trees grown in time, and timetables separately. An
-/// edge takes some hundred bytes, so the cache takes at most about 100 MB.
+/// The maximum number of edges of all cached trees, for packings, grown trees, trees grown in time, and timetables
+/// separately. An edge takes some hundred bytes, so the cache takes at most about 100 MB.
 pub const MOST_EDGES: usize = 1 << 18;
 
 /// A key of the cache.
@@ -96,8 +96,8 @@ impl<Q: Question, A> Recent<Q, A> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Returns the cached answer, or computes and caches it, unless it alone exceeds [`MOST_EDGES`]. Errors are not
-    /// cached.
+    /// Returns the cached answer, or computes and caches it. An answer that exceeds [`MOST_EDGES`] alone is not cached,
+    /// and neither is an error.
     fn answer<E>(&self, question: Q, find: impl FnOnce(&Q) -> Result<A, E>) -> Result<Shared<A>, E> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         {

@@ -82,8 +82,8 @@ impl Alike {
     }
 }
 
-/// Numbers items in the order of first occurrence, equal items alike; returns the numbers and the count of different
-/// items.
+/// Numbers items in the order of their first occurrence; equal items have equal numbers. Returns the numbers, and the
+/// count of different items.
 pub(super) fn numbered<T: std::hash::Hash + Eq>(items: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
     let mut known = FxHashMap::default();
     let of = items

@@ -1,8 +1,8 @@
 //! The concurrent flow of an all-to-all: prices of links that bound its time from below.
 //!
 //! Every rank sends one unit to each other rank, along any paths, also through other ranks. Let every arc have a price
-//! p. A unit from s to t pays at least the distance d(s, t) at these prices, and all arcs together receive at most the
-//! sum of p x rate in each unit of time. So the time is at least
+//! p. A unit from s to t pays at least the distance d(s, t) at these prices, and all arcs together earn at most the sum
+//! of p x rate in each unit of time. The time is therefore at least
 //!
 //!   (sum over pairs of d(s, t)) / (sum over arcs of p x rate).
 //!
@@ -35,8 +35,8 @@ use crate::{Certificate, CertificateError, Fabric, Graph, NoForest, fabric::size
 pub struct ConcurrentFlow {
     /// The price of each arc of the graph.
     pub prices: Vec<u64>,
-    /// The sum of distances and the sum of price times rate. Their quotient bounds the time of one unit from every rank
-    /// to each other rank from below.
+    /// The sum of distances, and the sum of price times rate. Their quotient is a lower bound on the time in which
+    /// every rank sends one unit to each other rank.
     pub time: (u128, u128),
 }
 
@@ -117,7 +117,7 @@ pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) ->
 
 /// The largest product of classes of arcs and classes of ranks for which cutting planes are used.
 const MOST_EXACT: usize = 1 << 14;
-/// The most rounds in which classes are split by the loads at the best prices.
+/// The maximum number of rounds in which classes are split by the loads at the best prices.
 const MOST_SPLITS: usize = 3;
 
 /// Computes the flow of a network that looks alike from all ranks: ranks form one class, and so do the arcs of each
@@ -201,7 +201,7 @@ pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Result<Concu
         if found.time() > best.time() {
             best = found;
         }
-        // The mean of the busy times, by weight of arcs, is the bound.
+        // The bound is the mean of the busy times of arcs, weighted by the weights of the arcs.
         for (at, log) in logs.iter_mut().enumerate() {
             *log += step * (load[at] / rate(at) - time) / (busiest - time).max(time * 1e-6);
         }

@@ -14,7 +14,7 @@ use crate::{Graph, NoForest, packing::optimum};
 /// The largest price; sums of prices along paths stay far from overflow.
 pub const SCALE: f64 = (1 << 20) as f64;
 
-/// The most rounds of adding planes.
+/// The maximum number of rounds of adding planes.
 const MOST_ROUNDS: usize = 300;
 /// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;
@@ -89,8 +89,9 @@ impl<'a> Planes<'a> {
         Ok(whole_best)
     }
 
-    /// Returns the bound at integer prices of classes, times the largest total rate of a class, and the number of
-    /// planes added: with `keep`, those that the present solution violates, otherwise none.
+    /// Returns the bound at integer prices of classes, multiplied by the largest total rate of a class, and the number
+    /// of planes added. With `keep`, the planes that the present solution violates are added; otherwise no plane is
+    /// added.
     pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Result<(f64, usize), NoForest> {
         let of_arcs = self.alike.of_arcs(prices);
         let capacity: f64 = self.rates.iter().zip(prices).map(|(rate, &price)| rate * price as f64).sum();

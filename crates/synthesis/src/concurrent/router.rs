@@ -91,9 +91,9 @@ impl<'a> Router<'a> {
         Self { graph, entering: Entering::new(graph), search: Search::new(graph), through }
     }
 
-    /// Sends a unit from a rank to each other rank along the cheapest paths with the fewest arcs, split in proportion
-    /// to the rates of the arcs that lead to a node. Calls `add` with each used arc and its load. Returns the sum of
-    /// distances, or an error if a rank cannot be reached.
+    /// Sends a unit from a rank to each other rank along the cheapest paths; among these, along the paths with the
+    /// fewest arcs. If several such arcs lead to a node, the unit is split in proportion to their rates. Calls `add`
+    /// with each used arc and its load. Returns the sum of distances, or an error if a rank cannot be reached.
     pub(super) fn route(&mut self, prices: &[u64], from: u32, mut add: impl FnMut(u32, f64)) -> Result<u64, NoForest> {
         interrupt::check();
         let Self { graph, entering, search, through } = self;

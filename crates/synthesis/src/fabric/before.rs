@@ -1,7 +1,8 @@
-//! Forests of a network of which parts failed, from forests of the network before.
+//! Forests of a network with failed parts, derived from the forests of the network before the failures.
 //!
-//! A whole network often looks alike from many ranks, so its forests need little work, and a plan for it was often made
-//! shortly before. Most of their trees lose only leaves by a failure. Such trees are kept, and the others are grown.
+//! A network without failures often looks alike from many ranks, so its forests need little work. A plan for the
+//! complete network was often made shortly before. Most of its trees lose only leaves by a failure. These trees are
+//! kept, and the other trees are grown again.
 
 use std::sync::{Arc as Shared, LazyLock};
 
@@ -24,7 +25,7 @@ type Lazy = LazyLock<Fabric, Box<dyn FnOnce() -> Fabric + Send>>;
 /// The network before its failures.
 pub(super) struct Before {
     fabric: Lazy,
-    /// For each node of the plane before the failures, its present number; `None` for lost nodes.
+    /// The present number of each node of the plane before the failures; `None` for lost nodes.
     nodes: Vec<Option<u32>>,
 }
 
@@ -36,8 +37,8 @@ impl Fabric {
         Self { before: Some(Box::new(Before { fabric: LazyLock::new(Box::new(fabric)), nodes })), ..self }
     }
 
-    /// Returns the trees of all roots, most of which are those before the failures; `None` if nothing failed, or if the
-    /// network before has no such forest.
+    /// Returns the trees of all roots, most of which are trees from before the failures. `None` if nothing failed, or
+    /// if no such forest of the network before the failures exists.
     ///
     /// # Errors
     /// Returns an error if a rank cannot be reached within the depth, or the work exceeds a limit.
@@ -73,7 +74,7 @@ impl Fabric {
             let (mut edges, mut depth) = (Vec::new(), vec![0; graph.ranks() as usize]);
             for way in forest.ways(whole, *was.get(&root)?, chunk) {
                 let (&first, &last) = (way.first()?, way.last()?);
-                // A lost rank needs no message. If it sent one, the tree is not kept.
+                // A lost rank needs no message. If the lost rank sent a message, the tree is not kept.
                 let Some(to) = now(last) else { continue };
                 let from = now(first)?;
                 let nodes = way.iter().map(|&node| now(node)).collect::<Option<Vec<u32>>>()?;

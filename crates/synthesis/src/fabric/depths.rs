@@ -17,7 +17,7 @@ impl Fabric {
         kept(&self.depths, roots, || self.depth_of_ways(roots))
     }
 
-    /// Returns the least depth of a forest each of whose messages passes relays only.
+    /// Returns the least depth of a forest in which messages pass relays only.
     fn depth_of_ways(&self, roots: Roots) -> Result<u32, NoForest> {
         let graph = self.packed(roots)?;
         let pairs: Vec<Vec<bool>> = (0..graph.ranks()).map(|rank| graph.reached(rank)).collect();
@@ -56,10 +56,10 @@ impl Fabric {
         depths
     }
 
-    /// Returns the least depth, and depths larger by 1, 2, 3, 4, 6, ... until the time is near the cut, or near that of
-    /// unlimited depth. Depths that hardly reduce the time are omitted. If the network looks alike from all roots, only
-    /// the least; if the chunks of one root are spread along the trees of all ranks, the least and the depth of these
-    /// trees.
+    /// Returns the least depth, and depths larger by 1, 2, 3, 4, 6, ... until the time is near the bound of the cut, or
+    /// near the time of unlimited depth. Depths that hardly reduce the time are omitted. Two cases have fewer depths:
+    /// if the network looks alike from all roots, only the least depth; if the chunks of one root are spread along the
+    /// trees of all ranks, the least depth and the depth of these trees.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];

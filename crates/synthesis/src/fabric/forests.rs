@@ -1,4 +1,4 @@
-//! The forests of a fabric, from linear programs or grown.
+//! The forests of a fabric. Linear programs find them, or they are grown tree by tree.
 
 use std::{iter, sync::Arc as Shared};
 
@@ -44,11 +44,14 @@ impl Fabric {
     }
 
     /// Returns the class of blocks for which latencies of links influence the choice of trees: the rounded logarithm of
-    /// their bytes to base 2. `None` if latencies are ignored: for allreduces of several chunks through one root; for
-    /// forests that are spread from one root or are found by counting, or, for one root and few ranks, if no message
-    /// arrives sooner over another rank; if all links have the same latency; and for long blocks, whose time the
-    /// differences hardly change. Ignoring latencies saves work, because trees are grown once, not twice and then once
-    /// more by arrival times.
+    /// their bytes to base 2. Returns `None` if latencies are ignored:
+    /// * for allreduces of several chunks through one root;
+    /// * for forests that are spread from one root or are found by counting;
+    /// * for one root and few ranks, if no message arrives sooner over another rank;
+    /// * if all links have the same latency;
+    /// * for long blocks, whose time hardly depends on the differences of latencies.
+    ///
+    /// Ignoring latencies saves work: trees are grown once, instead of twice and a third time by arrival times.
     pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
@@ -69,9 +72,9 @@ impl Fabric {
         (longest > block.max(LEAST)).then(class)
     }
 
-    /// Returns for each arc how much its latency exceeds the least latency, in units of the time of a block of the
-    /// class on an arc of rate 1, but at most a third of the least time of a forest: beyond that, all other arcs would
-    /// seem free.
+    /// Returns for each arc by how much its latency exceeds the least latency. The unit is the time of a block of the
+    /// class on an arc of rate 1. The result is limited to a third of the least time of a forest; larger values would
+    /// make all other arcs seem free.
     pub(super) fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
         const MOST: f64 = 1.0 / 3.0;
         let most = MOST * self.cut(roots).time();
@@ -108,8 +111,8 @@ impl Fabric {
             return Ok(of_grown(repaired));
         }
         if let Some(class) = class {
-            // Short blocks: the forest that ends first of those grown with and without latencies, and of those in which
-            // the first messages of a root arrive first.
+            // For short blocks, the forest that ends first is chosen among three: grown with latencies, grown without
+            // latencies, and grown by the first arrivals of a root's messages.
             let ended = |forest: Forest| {
                 let end = self.times_of(&forest, (1 << class) / u64::from(chunks), true, Runs::Down).end;
                 (forest, end)
@@ -134,7 +137,8 @@ impl Fabric {
             Some(grown) if roots == Roots::All && self.grows() || self.spreads() => return Ok(grown),
             grown => grown,
         };
-        // A packing may give chunks unequal shares of its trees. Either the packing or the grown forest may be better.
+        // A packing may give unequal shares to the trees of a root. Either the packing or the grown forest may be
+        // better.
         let list = roots.list(self.graph.ranks());
         let back = self.back(roots);
         let (trees, time) =
@@ -143,15 +147,15 @@ impl Fabric {
         let packed = listed(none(), list, Growth { trees, time });
         let Some(grown) = grown else { return Ok(packed) };
         let end = |forest: &Forest| match roots {
-            // Trees of a packing share the links evenly in the end, but not at all times.
+            // The trees of a packing load the links evenly in total, but not at every time.
             Roots::All => self.times_of(forest, LONG / u64::from(chunks), true, Runs::Down).end,
             _ => forest.time,
         };
         Ok(if end(&grown) <= end(&packed) { grown } else { packed })
     }
 
-    /// Returns the forest of the trees of first arrivals, each of which all chunks of its root use; `None` if a rank
-    /// remains out of reach, if no message arrives sooner over another rank, or for all roots of many ranks, whose
+    /// Returns the forest of the trees of first arrivals, in which all chunks of a root use one tree. `None` if a rank
+    /// remains out of reach; if no message arrives sooner over another rank; or for all roots of many ranks, whose
     /// messages delay each other.
     fn first_arrivals(
         &self,
@@ -174,10 +178,9 @@ impl Fabric {
         Ok(Some(Forest::listed(self.graph.ranks(), chunks, trees, time)))
     }
 
-    /// Returns a forest of all roots from [`crate::arrivals::grow`], for blocks of a class; `None` if it takes too much
-    /// work, or trees are not listed by root.
-    /// `known` is a forest that ends at `end`. If there are many chunks, several of them use each tree of a forest of
-    /// fewer chunks.
+    /// Returns a forest of all roots from [`crate::arrivals::grow`], for blocks of a class; `None` if the growth takes
+    /// too much work, or trees are not listed by root. `known` is a forest that ends at `end`. If there are many
+    /// chunks, several chunks use each tree of a forest of fewer chunks.
     fn timed(
         &self,
         depth: Option<u32>,
@@ -211,7 +214,7 @@ impl Fabric {
         Ok(Some(Forest::listed(ranks, chunks, trees, time)))
     }
 
-    /// Returns the time of the busiest link if each tree and its images under the shifts carry one unit each.
+    /// Returns the time of the busiest link if each tree, and each image of a tree under the shifts, carries one unit.
     fn busiest(&self, symmetry: &Symmetry, trees: &[Vec<Shared<Tree>>]) -> f64 {
         let mut load = vec![0.0; symmetry.classes()];
         let edges = trees.iter().flatten().flat_map(|tree| &tree.edges);
@@ -220,8 +223,8 @@ impl Fabric {
         busy.fold(0.0, f64::max)
     }
 
-    /// Returns the tree of each chunk of each root, and the time of the busiest arc. Of many chunks, equal numbers use
-    /// each tree of a full set; a smaller set is grown for the rest.
+    /// Returns the tree of each chunk of each root, and the time of the busiest arc. If there are many chunks, equal
+    /// numbers of chunks use each tree of a full set, and a smaller set is grown for the remaining chunks.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32, late: &[f64]) -> Result<Growth, NoForest> {
         let graph = self.packed(roots)?;
         if let Some(spread) = self.spread(roots, depth, chunks) {
@@ -274,9 +277,9 @@ impl Fabric {
         self.graph.ranks() > MOST_QUICK
     }
 
-    /// Returns the time for blocks of one unit at which the search for trees may end: the bound of the cut, or slightly
-    /// more for many ranks, because the last improvements take longest, and a forest of whole chunks misses the bound
-    /// by more in any case.
+    /// Returns the time for blocks of one unit at which the search for trees may end: the bound of the cut. For many
+    /// ranks the time is slightly longer, because the last improvements take longest, and a forest of whole chunks
+    /// exceeds the bound by more than this addition.
     pub(super) fn enough(&self, roots: Roots) -> f64 {
         let near = match self.graph.ranks() {
             0..=MOST_QUICK => 1.0,
@@ -301,7 +304,7 @@ impl Fabric {
             // The number of steps was measured. There are about 45 rounds, each with a search for trees and a linear
             // program that gains a column for each root.
             admit(20_000, list.len(), ranks)?;
-            // For trees that are used in both directions, no bound is known that they always attain.
+            // No bound is known that trees used in both directions always attain.
             let back = self.back(roots);
             let enough = if back.is_some() { 0.0 } else { self.enough(roots) };
             tree_cache::packing(graph, list, depth, (enough, back)).map_err(NoForest::from)
@@ -312,7 +315,7 @@ impl Fabric {
     fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
         match roots {
             Roots::All => {
-                // If forests take long, a forest of one chunk suffices to choose the depth.
+                // If forests take long, a forest of one chunk is enough to choose the depth.
                 let shares = if self.is_cheap(roots) { growth::SHARES } else { 1 };
                 if let Some(repaired) = self.repaired(depth, shares, None)? {
                     return Ok(repaired.packing());
@@ -323,7 +326,7 @@ impl Fabric {
                 if let Some(spread) = self.spread(roots, depth, SPREAD_SHARES) {
                     return Ok(spread?.packing());
                 }
-                // If trees are spread, this packing only decides whether a small depth is tried.
+                // If trees are spread, this packing is only used to decide whether a small depth is tried.
                 let shares = if self.spreads() { growth::SHARES } else { growth::MOST_SHARES };
                 let grown = self.growth(roots, depth, shares, &[])?;
                 of_trees(self.packed(roots)?, &grown.trees[0]).map_err(NoForest::from)

@@ -31,13 +31,14 @@ use crate::{
     translated::Steps,
 };
 
-/// The ranks whose blocks all ranks receive, or in a reduction, whose blocks are summed from those of all ranks.
+/// The roots of a collective. All ranks receive the blocks of the roots; in a reduction, the contributions of all ranks
+/// to a root's block are summed at the root.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Roots {
     All,
     One(u32),
-    /// The vectors of all ranks are summed at one rank, and the sum spreads from it, chunk by chunk. Its trees run up
-    /// and down at once, so each tree loads both directions of its links.
+    /// The vectors of all ranks are summed at one rank, and the sum spreads from this rank, chunk by chunk. The trees
+    /// run up and down at the same time, so each tree loads both directions of its links.
     Through(u32),
 }
 
@@ -67,7 +68,7 @@ pub enum NoForest {
         ranks: u32,
         links: usize,
     },
-    /// A search for an all-to-all or a scatter is too long.
+    /// A search for an all-to-all or a scatter would take too long.
     TooMany {
         what: &'static str,
         found: u64,
@@ -165,7 +166,7 @@ pub(crate) fn size(graph: &Graph) -> u64 {
     u64::from(graph.ranks()) * graph.arcs().len() as u64
 }
 
-/// Results by key. Each has a lock of its own, so that a thread waits for a result which another thread computes.
+/// Results by key. Each result has its own lock, so that a thread waits for a result that another thread computes.
 type Cache<K, V> = Mutex<FxHashMap<K, Shared<Mutex<Option<V>>>>>;
 
 fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Cache<K, V>, key: K, make: impl FnOnce() -> V) -> V {
@@ -329,7 +330,7 @@ impl Fabric {
                 host_ns: self.host_ns,
                 header_bytes: self.header_bytes,
                 places: self.places,
-                // Cuts consider all paths, so both fabrics have the same.
+                // Cuts consider all paths, so both fabrics have the same cuts.
                 cuts: Mutex::new(known),
                 ..Self::new(graph, &self.dims, self.hop_ns)
             })
@@ -349,8 +350,8 @@ impl Fabric {
         self.parts.get_or_init(|| Parts::by_rates(&self.graph, computes))
     }
 
-    /// Returns the partition that bounds the time of any allreduce best; `None` if computing switches invalidate all of
-    /// them.
+    /// Returns the partition with the best bound on the time of any allreduce; `None` if computing switches invalidate
+    /// all partitions.
     pub fn partition(&self) -> Option<Partition> {
         partition::largest(self.parts())
     }

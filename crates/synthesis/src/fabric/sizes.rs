@@ -14,9 +14,9 @@ use crate::{
 /// The largest product of arcs and representative roots for which trees are computed. The limit of work refuses forests
 /// of many chunks at far smaller sizes.
 pub(super) const MOST_PACKED: u64 = 1 << 23;
-/// The most ranks for which trees are computed, which takes time and memory for every pair of ranks.
+/// The maximum number of ranks for which trees are computed, which takes time and memory for every pair of ranks.
 pub(super) const MOST_DENSE: u32 = 1 << 10;
-/// The most ranks for which packings of all roots are exact, and a plan tries all depths.
+/// The maximum number of ranks for which packings of all roots are exact, and a plan tries all depths.
 pub(super) const MOST_QUICK: u32 = 16;
 /// The largest product of arcs and representative ranks for which cuts are exact, because they need a flow to each of
 /// these ranks. In larger networks some of these flows are skipped, or only cuts around single ranks are used.
@@ -24,7 +24,7 @@ const MOST_CUT: u64 = 1 << 16;
 /// The largest product of representative roots and arcs for which every plan tries a forest, if the pairs of ranks are
 /// few too.
 const MOST_CHEAP: usize = 28_000;
-/// The work to grow a forest, divided by that to repair one after a failure; measured on 64 GPUs.
+/// The work of growing a forest, divided by the work of repairing a forest after a failure; measured on 64 GPUs.
 const REPAIRED: usize = 3;
 /// The largest product of representative roots and pairs of ranks for which plans always try a forest of all roots.
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
@@ -35,17 +35,19 @@ const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
 /// The largest product of representative roots and pairs of ranks for which every plan tries a forest of all roots of
 /// one chunk.
 const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
-/// The most ranks whose distances are measured to estimate the distances of all pairs.
+/// The maximum number of ranks whose distances are measured to estimate the distances of all pairs.
 const SAMPLED: u32 = 16;
-/// The most ranks for which the trees of one root are grown even if they could be spread along the trees of all ranks.
+/// The maximum number of ranks for which the trees of one root are grown even if they could be spread along the trees
+/// of all ranks.
 const MOST_GROWN_OF_ONE: u32 = 64;
-/// The most ranks for which trees of one root are spread along those of all ranks, if ranks are equivalent.
+/// The maximum number of ranks for which trees of one root are spread along those of all ranks, if ranks are
+/// equivalent.
 const MOST_SPREAD: u32 = 512;
 
 impl Fabric {
-    /// Returns a cut that bounds the time of any forest: in small networks the best of all cuts, in larger ones the
-    /// best of some cuts, and in the largest, or for all roots if ranks see the network alike, the best cut around one
-    /// rank.
+    /// Returns a cut that bounds the time of any forest. In small networks this is the best of all cuts, in larger
+    /// networks the best of some cuts. In the largest networks, or for all roots if ranks see the network alike, it is
+    /// the best cut around one rank.
     pub fn cut(&self, roots: Roots) -> Shared<Cut> {
         kept(&self.cuts, roots, || {
             let list = roots.list(self.graph.ranks());
@@ -73,14 +75,14 @@ impl Fabric {
         kept(&self.scatter_cuts, root, || Shared::new(cut::scatter(&self.graph, root, is_exact)))
     }
 
-    /// Returns whether links are expected to wait for buffer space while `messages` messages of `bytes` are under way:
-    /// if the messages are more than the places of a buffer, of which a packet of any length takes one, and a full
+    /// Returns whether links are expected to wait for buffer space while `messages` messages of `bytes` are under way.
+    /// This happens if the messages exceed the places of a buffer (a packet of any length takes one place), and a full
     /// buffer holds fewer bytes than the slowest link sends until places become free.
     pub fn is_crowded(&self, messages: u64, bytes: u64) -> bool {
-        // WAYS is fitted, not derived: at 2, a channel with so few places is busy; at 8, the omitted forests are slower
-        // in packet simulations of rail clusters. The timetables of schedules (crate `cost`) count places themselves,
-        // so this only saves work: without it 3 of 168 choices differ (`benches/networks.py --all`), by at most 0.06 %,
-        // and plans take 9 % longer.
+        // `WAYS` is fitted, not derived. Places for the data of 2 latencies already keep a channel busy; with a limit
+        // of 8 latencies, the omitted forests are slower in packet simulations of rail clusters. The timetables of
+        // schedules (crate `cost`) count places themselves, so this test only saves work: without it 3 of 168 choices
+        // differ (`benches/networks.py --all`), by at most 0.06 %, and plans take 9 % longer.
         const WAYS: f64 = 8.0;
         let Some(slowest) = self.graph.arcs().iter().min_by_key(|arc| arc.rate) else { return false };
         let ends = (self.graph.place(slowest.from), self.graph.place(slowest.to));
@@ -89,8 +91,9 @@ impl Fabric {
         messages > self.places && (self.places as f64) * (bytes as f64) < sent
     }
 
-    /// Estimates, from some senders, the least time of all links for equal messages between all pairs of ranks, divided
-    /// by the time of the links of ranks alone: below 1 if the network carries all pairs as fast as ranks send.
+    /// Estimates, from a sample of senders, the least time of all links for equal messages between all pairs of ranks,
+    /// divided by the time of the ranks' own links. The result is below 1 if the network carries the messages of all
+    /// pairs as fast as ranks send.
     pub fn stretch_of_pairs(&self) -> f64 {
         let (graph, ranks) = (&self.graph, self.graph.ranks());
         let senders: Vec<u32> = (0..ranks).step_by(narrow(ranks.div_ceil(SAMPLED).max(1))).collect();

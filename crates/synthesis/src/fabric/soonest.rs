@@ -7,12 +7,12 @@ use crate::{
     soonest::{Soonest, Speeds},
 };
 
-/// The most ranks for which the tree of every root is grown to find the root whose tree ends first.
+/// The maximum number of ranks for which the tree of every root is grown to find the root whose tree ends first.
 const MOST_ROOTS: u32 = 64;
 
 impl Fabric {
     /// Returns whether some message of no bytes arrives sooner over another rank than directly, because links have
-    /// unlike latencies. False for many ranks.
+    /// different latencies. Returns false for many ranks.
     pub fn relays_sooner(&self) -> bool {
         const SOONER: f64 = 0.95;
         let found = || {

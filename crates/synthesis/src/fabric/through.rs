@@ -14,8 +14,8 @@ impl Fabric {
     }
 
     /// Returns the messages of an allreduce through rank `root`, each with its direction, in an order that keeps every
-    /// link busy: while a chunk moves up or down by one level, the next chunk takes the step before. [`Message::begin`]
-    /// counts steps.
+    /// link busy: while a chunk moves up or down by one level, the next chunk follows one step behind.
+    /// [`Message::begin`] counts steps.
     ///
     /// # Errors
     /// Returns the errors of [`Fabric::forest`].

@@ -22,7 +22,8 @@ const STEEPNESS: [f64; 20] = [
 const AIM: f64 = 0.97;
 /// The largest product of trees and nodes for which trees are grown with and without a floor of costs.
 const MOST_TWICE: usize = 1 << 16;
-/// The growth with a floor ends after this many successive rounds without a time below [`BETTER`] times the best.
+/// The growth with a floor ends after this number of successive rounds without a time below [`BETTER`] times the best
+/// time.
 const MOST_STAYED: u32 = 4;
 /// A time below this multiple of the best time is progress.
 const BETTER: f64 = 0.999;
@@ -30,7 +31,7 @@ const BETTER: f64 = 0.999;
 const NEAR: f64 = 1.001;
 /// No arc, or no node.
 const NONE: u32 = u32::MAX;
-/// An addend to every price, as a fraction of the mean price: no arc is free.
+/// A fraction of the mean price that is added to every price, so that no arc is free.
 const LEAST_PRICE: f64 = 0.02;
 /// The relative difference up to which costs count as equal.
 const SAME: f64 = 1e-9;
@@ -48,7 +49,7 @@ pub struct Grower<'a> {
     load: Vec<f64>,
     cost: Vec<f64>,
     steepness: f64,
-    /// The part of costs without loads, as a multiple of the price.
+    /// The part of a link's cost that does not depend on loads, as a multiple of the link's price.
     floor: f64,
     /// A lower bound on the time for blocks of one unit.
     least: f64,
@@ -59,14 +60,14 @@ pub struct Grower<'a> {
     roots: Roots,
     /// With `steps`, the nodes sorted by their distance from rank 0. Otherwise loads decide the order.
     order: Option<Vec<u32>>,
-    /// With `steps`, for each distance of a sender from the root, the number of ranks that joined by each step. This
-    /// number breaks ties, because all shortest paths to a node take the same steps in different orders.
+    /// With `steps`: for each distance of a sender from the root, the number of ranks that joined by each step. The
+    /// numbers break ties, because all shortest paths to a node take the same steps in different orders.
     reached_over: Vec<Vec<u32>>,
-    /// The least length of a path from rank r to node n at index `r * nodes + n`, if messages take shortest paths and
-    /// there are relays.
+    /// The least length of a path from rank r to node n, at index `r * nodes + n`. `None` unless messages take shortest
+    /// paths and the graph has relays.
     links: Option<Vec<u64>>,
-    /// True if the network routes messages between two ranks through relays only ([`Graph::reached`]); empty without
-    /// `links`.
+    /// True if the network routes messages between two ranks through relays only ([`Graph::reached`]). Empty if `links`
+    /// is `None`.
     reached: Vec<Vec<bool>>,
 }
 
@@ -132,8 +133,8 @@ impl<'a> Grower<'a> {
 
     pub fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
         self.chunks = chunks;
-        // A cost of at least the price keeps blocks from paths with more links than necessary. If many links have no
-        // price, costs from loads alone give better trees.
+        // A cost of at least the price keeps blocks away from paths with more links than necessary. If many links have
+        // price 0, costs that depend on loads alone give better trees.
         let mut best = self.rounds(1.0, AIM)?;
         let work = best.1.len() * self.graph.nodes() as usize;
         if best.0 > NEAR * self.least * f64::from(chunks) && work <= MOST_TWICE {
@@ -195,7 +196,7 @@ impl<'a> Grower<'a> {
                 best = Some((time, trees.clone()));
             }
             let found = best.as_ref().map_or(least, |best| best.0);
-            // Far from the target, costs hardly differ.
+            // If the target were far from the busy times, costs would hardly differ.
             self.target = least.max(found * aim);
             if found <= least * NEAR || (floor > 0.0 && stayed == MOST_STAYED) {
                 break;
@@ -221,8 +222,8 @@ impl<'a> Grower<'a> {
             held[tree.root as usize] += ranks as u64 - 1;
         }
         let most = |of: &[u64]| match self.steps {
-            // Every rank has each position of the tree of rank 0 in the tree of some root, so it has the sum of all
-            // positions.
+            // Over all roots, every rank has each position of the tree of rank 0 once. The total of a rank is therefore
+            // the sum over all positions.
             Some(_) => of.iter().sum(),
             None => of.iter().copied().max().unwrap_or(0),
         };
@@ -374,7 +375,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Joins the remaining ranks, to which no allowed path leads at these costs, each to the nearest rank of the tree.
+    /// Joins each remaining rank to the nearest rank of the tree. At these costs, no allowed path leads to these ranks.
     fn join(&mut self, edges: &mut [Option<Edge>], left: &[u32]) -> Result<(), NoForest> {
         if left.is_empty() {
             return Ok(());

@@ -58,13 +58,13 @@ pub struct Scatter {
     pub roots: Roots,
     /// The number of chunks into which each block is cut.
     pub chunks: u32,
-    /// The most messages from a root to a rank.
+    /// The maximum number of messages from a root to a rank.
     pub depth: u32,
     /// The busy time of the busiest arc, if each block has one unit.
     pub time: f64,
-    /// The most chunks that a rank forwards and, as a root, packs, summed over all trees.
+    /// The maximum number of chunks that a rank forwards and, as a root, packs, summed over all trees.
     pub most_held: u64,
-    /// The most messages that a rank sends and receives in total, if each hop of a tree is one message.
+    /// The maximum number of messages that a rank sends and receives in total, if each hop of a tree is one message.
     pub most_messages: u64,
     pub trees: Trees,
 }
