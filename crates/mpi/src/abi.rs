@@ -17,8 +17,8 @@ pub enum Abi {
     OpenMpi,
 }
 
-/// The kind of an element: with the size of the element, it decides which operators MPI defines and which kernel
-/// applies.
+/// The kind of an element. The kind and the size together decide which operators MPI defines, and which kernel combines
+/// elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Number {
     Signed,
@@ -103,13 +103,13 @@ pub struct Constants {
     pub max: usize,
     pub sum: usize,
     pub combiner_named: c_int,
-    /// The operators of [`OPS`], sorted by handle.
+    /// The operators of [`OPS`] with their handles, sorted by handle.
     ops: Vec<(usize, Op)>,
-    /// Open MPI's handles of the null operator and of the predefined operators that [`Op`] lacks. Empty for other ABIs,
-    /// whose handles show by their value that they are predefined.
+    /// Open MPI's handles of the null operator and of the predefined operators that [`Op`] does not list. Empty for
+    /// other ABIs, in which the value of a handle shows whether it is predefined.
     other_ops: Vec<usize>,
     types: Vec<(usize, Element)>,
-    /// Datatypes whose size only the running library knows: handles and kinds of elements.
+    /// The handles and kinds of datatypes whose sizes are not in the ABI; the running library reports them.
     pub(crate) candidates: Vec<(usize, Number)>,
     /// The datatypes of [`Self::candidates`] that passed the library's test (`Library::learn_types`), sorted by
     /// handle.
@@ -228,15 +228,15 @@ impl Constants {
         })
     }
 
-    /// Returns the handle in a register word. MPICH's handles have 32 bits, and the upper half of the word is
+    /// Returns the handle in a register word. Handles of MPICH have 32 bits, and the upper half of the word is
     /// undefined.
     #[inline]
     pub fn handle(&self, word: usize) -> usize {
         if self.abi == Abi::Mpich { word & 0xffff_ffff } else { word }
     }
 
-    /// Returns the operator of a handle; None for operators of the program, and for predefined ones that [`Op`] lacks,
-    /// such as `MPI_MINLOC`.
+    /// Returns the operator of a handle. Returns None for the program's own operators, and for predefined operators
+    /// that [`Op`] does not list, such as `MPI_MINLOC`.
     #[inline]
     pub fn op(&self, handle: usize) -> Option<Op> {
         self.ops.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.ops[row].1)
@@ -257,8 +257,8 @@ impl Constants {
         self.ops.iter().find(|row| row.1 == op).map_or(self.sum, |row| row.0)
     }
 
-    /// Returns the element of a datatype; None if it is neither in `TYPES` nor learned, as derived datatypes and
-    /// `MPI_OFFSET`.
+    /// Returns the element of a datatype. Returns None if the datatype is neither in `TYPES` nor learned; derived
+    /// datatypes and `MPI_OFFSET` are examples.
     #[inline]
     pub fn element(&self, handle: usize) -> Option<Element> {
         let find =

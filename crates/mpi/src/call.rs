@@ -50,7 +50,7 @@ pub struct Call {
 // SAFETY: addresses are only numbers here. The code that runs the call guarantees that the memory is valid
 // (`Planned::run`), on any thread.
 unsafe impl Send for Call {}
-// SAFETY: as above; a shared call is never changed.
+// SAFETY: as above. A shared call is never changed.
 unsafe impl Sync for Call {}
 
 impl Call {

@@ -104,9 +104,9 @@ impl Library {
         Ok(done)
     }
 
-    /// Returns whether the library refuses a call whose input and output have the same address; false for a barrier and
-    /// a broadcast. MPI permits libraries not to check. `vector` selects `MPI_Reduce_scatter` or `MPI_Allgatherv` for
-    /// these two kinds. `alone` is a communicator of this process alone.
+    /// Returns whether the library reports an error for a call whose input and output have the same address; false for
+    /// a barrier and a broadcast. MPI does not require this check. `vector` selects `MPI_Reduce_scatter` or
+    /// `MPI_Allgatherv` for these two kinds. `alone` is a communicator of this process alone.
     pub fn refuses_alias(&self, kind: Kind, vector: bool, alone: Comm) -> bool {
         let (c, f) = (&self.constants, &self.functions);
         // Libraries may copy short vectors without the check, so the vector is long.

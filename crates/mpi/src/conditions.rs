@@ -27,16 +27,17 @@ const CORES: usize = 32;
 /// libraries.
 const MOST_BYTES: usize = 8192;
 
-/// The library and how its ranks wait; equal on all ranks that have the same library. The text form is `openmpi 5.0.11
-/// spin own`.
+/// The library, and the way in which its ranks wait. The value is equal on all ranks that have the same library. The
+/// text form is `openmpi 5.0.11 spin own`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conditions {
     /// `openmpi`, `mpich`, or the first word of the library's description.
     pub library: String,
     pub version: String,
-    /// True if any rank yields its core while it waits (`yield`, else `spin`).
+    /// True if any rank yields its core while it waits. The text form is `yield` if true, else `spin`.
     pub yields: bool,
-    /// True if some node has more ranks than cores on which they may run (`shared`, else `own`).
+    /// True if some node has more ranks than cores on which they may run. The text form is `shared` if true, else
+    /// `own`.
     pub shares_cores: bool,
 }
 
@@ -54,14 +55,15 @@ impl Conditions {
         library.free(node)?;
         let all = masks.iter().fold([0; CORES], |all, mask| std::array::from_fn(|word| all[word] | mask[word]));
         let cores: u32 = all.iter().map(|word: &c_int| word.count_ones()).sum();
-        // If a machine has more cores than the mask has bits, all masks are 0, and the cores are taken to suffice.
+        // A machine may have more cores than the mask has bits. All masks are then 0, and the node is assumed to have
+        // enough cores.
         let (_, shares) = library.bounds(u64::from(cores > 0 && here > cores), comm)?;
         let (name, version) = library.name_and_version();
         Ok(Self { library: name, version, yields: yields > 0, shares_cores: shares > 0 })
     }
 
-    /// Returns whether a choice that was measured under `others` is valid under these conditions: all but the version
-    /// of the library must be equal.
+    /// Returns whether a choice that was measured under `others` is valid under these conditions: all conditions except
+    /// the version of the library must be equal.
     pub fn permit(&self, others: &Self) -> bool {
         (&self.library, self.yields, self.shares_cores) == (&others.library, others.yields, others.shares_cores)
     }

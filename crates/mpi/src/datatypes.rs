@@ -68,9 +68,9 @@ impl Library {
         }
     }
 
-    /// Returns the bytes of an element, and whether consecutive elements cover memory without gaps, for a datatype that
-    /// all ranks of a call name. Unlike in [`Library::layout`], derived datatypes may be without gaps; those of 0 bytes
-    /// count as having gaps.
+    /// Returns the size of an element in bytes, and whether consecutive elements cover memory without gaps. All ranks
+    /// of a call must name this datatype. In contrast to [`Library::layout`], derived datatypes may count as having no
+    /// gaps. Datatypes of 0 bytes count as having gaps.
     pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         let (size, plain) = self.layout(datatype)?;
         if plain {

@@ -40,8 +40,8 @@ pub enum Agreement {
 
 /// The result of joining: the plan of a communicator, or the reason why it runs unplanned.
 pub enum Joined {
-    /// The ranks have no common plan, the plan has no row for this number of ranks, or the communicator has ranks
-    /// outside the world.
+    /// The communicator runs unplanned for one of these reasons: the ranks have no common plan; the plan has no row for
+    /// this number of ranks; or the communicator has ranks outside the world.
     Unplanned,
     /// On some rank, a program for this number of ranks failed its proof or cannot be decoded, or no tags are left.
     Refused,
@@ -64,13 +64,13 @@ pub struct Home {
     comm: Comm,
     plan: Option<Arc<PlanFile>>,
     agreement: Agreement,
-    /// The bits of `wants` ([`Home::settle`]) that any rank set.
+    /// The union over all ranks of the bits of `wants` ([`Home::settle`]).
     wanted: u64,
     tags: Tags,
     /// For each rank the lowest rank on its node; empty if no row depends on ranks per node.
     nodes: Vec<c_int>,
-    /// By kind of collective, whether the library refuses a call whose input is its output: the function with one
-    /// count, then the function with a count for every rank.
+    /// For each kind of collective, whether the library reports an error for a call whose input is its output: first
+    /// for the function with one count, then for the function with a count for every rank.
     refuses_aliases: Vec<[bool; 2]>,
     /// The notes by which ranks find calls of unequal length; None if no row depends on lengths, or if the ranks cannot
     /// share memory.
@@ -84,9 +84,9 @@ pub struct Home {
 }
 
 impl Home {
-    /// Compares the plans of all ranks of `world`, and among ranks with a plan also other settings (`terms`, a bit for
-    /// each). All ranks call this together, with or without a plan. `wants` has two bits; [`Home::wanted`] returns
-    /// their union over all ranks.
+    /// Compares the plans of all ranks of `world`; for ranks with a plan, also compares other settings (`terms`, a bit
+    /// for each setting). All ranks call this together, with or without a plan. `wants` has two bits; [`Home::wanted`]
+    /// returns the union of these bits over all ranks.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -139,8 +139,8 @@ impl Home {
         self
     }
 
-    /// Sets whether rows also serve under conditions other than those of their measurement. `anywhere` must be equal on
-    /// all ranks.
+    /// Sets whether rows also serve under other conditions than those under which they were measured. `anywhere` must
+    /// be equal on all ranks.
     pub fn serving_anywhere(self, anywhere: bool) -> Self {
         Self { conditions: self.conditions.filter(|_| !anywhere), ..self }
     }
@@ -257,8 +257,8 @@ impl Home {
         Ok(Some((planned, library.persistent(self.comm, own)?)))
     }
 
-    /// Returns the largest number of these ranks on one node; None if no row depends on it. `ranks` are those of the
-    /// private communicator.
+    /// Returns the maximum number of these ranks on one node; None if no row depends on this number. `ranks` are ranks
+    /// of the private communicator.
     fn per_node(&self, ranks: &[c_int]) -> Option<u32> {
         let mut counts: BTreeMap<c_int, u32> = BTreeMap::new();
         for &rank in ranks {

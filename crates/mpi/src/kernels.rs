@@ -1,9 +1,9 @@
 //! The kernels of this crate, which combine integers and floating-point numbers of 32 and 64 bits, and bytes. The MPI
 //! library applies all other operators and types.
 //!
-//! Minima and maxima of floating point have no kernel, so that the results for NaN and for zeros of different sign are
-//! the same as the library's. Integers of 8 and 16 bits have none, because Open MPI 5.0.11 saturates overflowing sums
-//! in its vector loops and wraps them in the remainders of these loops.
+//! Minima and maxima of floating-point numbers have no kernel, so that results for NaN and for zeros of different sign
+//! equal the results of the library. Integers of 8 and 16 bits have none, because Open MPI 5.0.11 saturates overflowing
+//! sums in its vector loops and wraps them in the remainders of these loops.
 
 use crate::abi::{Element, Number, Op};
 

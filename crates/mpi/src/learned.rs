@@ -1,10 +1,10 @@
 //! Predefined datatypes whose size only the running library knows: those of Fortran, and `MPI_COUNT`.
 //!
 //! The size of an INTEGER or a REAL depends on the compiler options of the library's build, and a library built without
-//! Fortran may refuse them. So each datatype is tested when MPI runs: the library reports the size of an element and,
-//! unless it is a character, combines one element. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its
-//! elements as unsigned. Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter
-//! 20).
+//! Fortran may refuse them. Each datatype is therefore tested when MPI runs: the library reports the size of an element
+//! and, unless the element is a character, combines one element. `MPI_OFFSET` is left to the library: Open MPI 5.0.11
+//! compares its elements as unsigned. Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI
+//! 5.0, chapter 20).
 
 use crate::{
     abi::{Abi, Element, Number, Op},

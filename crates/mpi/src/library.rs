@@ -92,8 +92,8 @@ pub fn library() -> Option<&'static Library> {
 
 impl Library {
     fn find() -> Option<Self> {
-        // Handles of 32 bits are read from words of 64, and integers from stack slots, which works on these platforms
-        // only.
+        // Handles of 32 bits are read from words of 64 bits, and integers from stack slots. Both work on these
+        // platforms only.
         if !cfg!(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")) {
             return None;
         }
@@ -145,7 +145,7 @@ impl Library {
 
     /// Returns the smallest and the largest of the ranks' values, in one call.
     pub fn bounds(&self, value: u64, comm: Comm) -> Outcome<(u64, u64)> {
-        // The smallest value is the complement of the largest complement.
+        // The minimum is the complement of the maximum of the complements.
         let mine = [value, !value];
         let mut largest = [0u64; 2];
         let (c, f) = (&self.constants, &self.functions);

@@ -39,9 +39,9 @@ pub struct Runs {
 #[derive(Clone, Default, Debug)]
 pub struct Parts {
     pub rows: Vec<Runs>,
-    /// The end of the bytes touched in the array, as an offset.
+    /// The end of the bytes of the array that the copies touch, as an offset.
     array_end: usize,
-    /// The end of the bytes touched in packed memory.
+    /// The end of the bytes of packed memory that the copies touch, as an offset.
     packed_end: usize,
 }
 
@@ -109,8 +109,8 @@ impl Parts {
         self.array_end
     }
 
-    /// Returns the offset in the array and the number of bytes, if all parts together are one run that fills packed
-    /// memory.
+    /// If all parts together are one run that fills packed memory, returns its offset in the array and its number of
+    /// bytes.
     pub fn in_place(&self) -> Option<(usize, usize)> {
         match &self.rows[..] {
             [one] if one.run == self.packed_end => Some((one.array, one.run)),

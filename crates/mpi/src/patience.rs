@@ -2,8 +2,8 @@
 //!
 //! MPI waits without a limit for a rank on a host that is cut off, and for a rank that never makes the call. The report
 //! names the ranks whose messages the call waits for, so that the reports of all ranks show which rank delays the
-//! others. After the report the call continues to wait: messages may still arrive, as after a short outage of a
-//! network.
+//! others. After the report the call continues to wait, because messages may still arrive, for example after a short
+//! outage of the network.
 
 use std::{
     ffi::c_int,

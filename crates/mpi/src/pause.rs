@@ -1,28 +1,29 @@
-//! Pauses of a planned call that waits, where the MPI library pauses only in its own waits.
+//! Pauses of a planned call that waits. The MPI library pauses only in its own waits.
 //!
-//! Open MPI may yield or sleep in `MPI_Test`. MPICH does so only in functions that wait, such as `MPI_Wait`, and two of
-//! its variables say when. A planned call tests its messages, so without pauses of its own it would keep a core from
-//! the other ranks that share it.
+//! Open MPI may yield or sleep in `MPI_Test`. MPICH yields or sleeps only in functions that wait, such as `MPI_Wait`;
+//! two of its variables determine when. A planned call tests its messages. Without its own pauses it would therefore
+//! keep a core from the other ranks that share the core.
 
 use std::{env, thread, time::Duration};
 
 use crate::{abi::Abi, switch};
 
-/// The polls of MPICH between two pauses if no variable states them.
+/// The number of polls between two pauses of MPICH, if no variable states it.
 const DEFAULT_POLLS: u32 = 1000;
 
-/// When and how a waiting call leaves its core to other processes.
+/// The times and the kind of the pauses in which a waiting call leaves its core to other processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pause {
     /// The number of polls between two pauses.
     polls: u32,
-    /// True if the rank sleeps for the least time of the system's timers; else it only yields.
+    /// True if the rank sleeps for the shortest time of the system's timers; false if it only yields.
     sleeps: bool,
     turns: u32,
 }
 
 impl Pause {
-    /// Returns the pauses of a library, by the environment of this process; None if the library itself pauses.
+    /// Returns the pauses that a library needs, according to the environment of this process; None if the library
+    /// itself pauses.
     pub(crate) fn of(abi: Abi) -> Option<Self> {
         if abi != Abi::Mpich {
             return None;
@@ -34,7 +35,7 @@ impl Pause {
         (polls > 0).then_some(Self { polls, sleeps, turns: 0 })
     }
 
-    /// Counts a poll that advanced nothing, and pauses if enough were counted.
+    /// Counts a poll that advanced nothing, and pauses once the number of such polls is reached.
     #[inline]
     pub fn idle(&mut self) {
         self.turns += 1;

@@ -51,9 +51,9 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Makes an executor for a plan that all ranks are known to have, on a communicator that nothing else uses
-    /// meanwhile. Returns None if on some rank a program of the plan that the rank may run cannot be decoded. Rows that
-    /// were measured under other conditions serve only with `anywhere`, which must be equal on all ranks.
+    /// Makes an executor for a plan that all ranks are known to have. Nothing else may use the communicator at the same
+    /// time. Returns None if on some rank a program of the plan that the rank may run cannot be decoded. Rows that were
+    /// measured under other conditions serve only with `anywhere`, which must be equal on all ranks.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -218,7 +218,7 @@ impl Planned {
         let Some(blocks) = Blocks::new(facts, call.elements) else { return Ok(None) };
         let c = facts.collective;
         // A schedule for one root serves another root if its ranks are counted from another rank. `Rows::find` excludes
-        // calls whose result depends on the order of ranks.
+        // calls for which the changed order of ranks would change the result.
         let shift = if call.kind.has_root() { turned(call.root, c.root, ranks) } else { 0 };
         let own = turned(self.rank, shift, ranks);
         let executor = self.executors[slot.number][usize::from(call.in_place)].entry(own).or_insert_with(|| {

@@ -32,7 +32,7 @@ pub struct Port<'a> {
     pub route: &'a Route,
     pub call: Call,
     pub scratch: *mut u8,
-    /// Memory for the result of `MPI_Reduce_local` if the target still holds the left operand.
+    /// Memory for the result of `MPI_Reduce_local`, used if the target still holds the left operand.
     pub spare: &'a mut Vec<u128>,
     pub ranks: u32,
     /// The number added to a rank of the schedule, modulo `ranks`, to get the rank of the communicator.
@@ -43,7 +43,8 @@ pub struct Port<'a> {
     pub patience: Option<&'a mut Patience>,
     /// Pauses of a call that blocks; None if it does not block, or the library pauses itself.
     pub pause: Option<Pause>,
-    /// True if the MPI library's progress function calls this transport, which then must not cause progress in MPICH.
+    /// True if the MPI library's progress function calls this transport. The transport must then not cause progress in
+    /// MPICH.
     pub inside: bool,
 }
 
@@ -58,7 +59,8 @@ impl Port<'_> {
         base.wrapping_add(slice.start * self.call.element_bytes)
     }
 
-    /// Returns a message's length in bytes, or an error if an unproven plan's length exceeds an `int`.
+    /// Returns the length of a message in bytes. Returns an error if the length exceeds an `int`, which is possible
+    /// only for an unproven plan.
     #[inline]
     fn bytes(&self, slice: Slice) -> Outcome<c_int> {
         slice.len.checked_mul(self.call.element_bytes).ok_or(Failed::COUNT).and_then(int)
@@ -167,7 +169,7 @@ impl Transport for Port<'_> {
     #[inline]
     fn copy(&mut self, from: Slice, to: Slice) {
         let (source, target) = (self.address(from), self.address(to));
-        // In a call in place, most elements are at their destination.
+        // In a call in place, most elements are already at their destination.
         if std::ptr::eq(source, target) {
             return;
         }
@@ -191,8 +193,8 @@ impl Transport for Port<'_> {
         if known {
             return Ok(());
         }
-        // Reduce_local computes `inout = in op inout`, so the right operand must be at the place of the result.
-        // Operands are swapped only if this cannot change a bit: a minimum of +0 and -0, or of a NaN, may depend on
+        // `MPI_Reduce_local` computes `inout = in op inout`, so the right operand must be in the memory of the result.
+        // Operands are swapped only if the swap cannot change a bit: a minimum of +0 and -0, or of a NaN, may depend on
         // their order.
         let integer = |element: Element| matches!(element.number, Number::Signed | Number::Unsigned | Number::Bits);
         let exact = reduction.op.is_some() && reduction.element.is_some_and(integer);

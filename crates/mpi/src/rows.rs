@@ -117,7 +117,7 @@ impl Rows {
             let schedule = plan.schedule(number).filter(|_| stated.is_none());
             if let Some(schedule) = schedule {
                 let facts = plan.facts(schedule);
-                // Any rank may be the root, and this rank then runs the program of another rank of the schedule.
+                // Any rank may be the root. This rank may therefore run the program of any rank of the schedule.
                 let parts = if row.kind.has_root() { 0..ranks } else { rank..rank + 1 };
                 for part in parts {
                     let program = plan.program(schedule, part).ok()?;
@@ -185,9 +185,10 @@ impl Rows {
         let (given, got) = call.sizes(self.ranks)?;
         // Messages and sums count bytes and elements with an `int`.
         let fits = call.element_bytes > 0 && given.max(got) <= MOST_BYTES;
-        // For a root other than its own, the schedule would combine the operands in another order of ranks.
+        // For a root other than its own root, the schedule would combine the operands in another order of ranks.
         let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
-        // In a gather or scatter, the ranks' pieces would also be in another order than that of the communicator.
+        // In a gather or scatter, the pieces of the ranks would also be in an order that differs from the order of the
+        // communicator.
         let has_pieces = matches!(call.kind, Kind::Gather | Kind::Scatter) && call.root != facts.collective.root;
         let known = !call.kind.has_root() || call.root < self.ranks;
         (fits && known && !turned && !has_pieces && facts.serves(call.elements as u64)).then_some(found)

@@ -1,11 +1,11 @@
 //! Finds ranks that make one call with different lengths and would wait for each other for ever.
 //!
 //! Rows of a plan name different schedules for different lengths. A rank with another length then runs another
-//! schedule, or the library's algorithm, and never sends the messages for which the other ranks wait. So every rank
-//! notes its latest calls in memory that the ranks of its node share: the communicator, the number of the call on it,
-//! and its length. A rank that has waited for [`PATIENCE`] reads the notes of the others. A note of the same call with
-//! another length proves the error, however slow a rank is. Without such a note, the rank continues to wait. Writing a
-//! note makes no call of MPI and never waits. Notes of ranks on other nodes cannot be read.
+//! schedule, or the library's algorithm, and never sends the messages for which the other ranks wait. Every rank
+//! therefore notes its latest calls in memory that the ranks of its node share: the communicator, the number of the
+//! call on it, and its length. A rank that has waited for [`PATIENCE`] reads the notes of the others. A note of the
+//! same call with another length proves the error, however slow a rank is. Without such a note, the rank continues to
+//! wait. Writing a note makes no call of MPI and never waits. Notes of ranks on other nodes cannot be read.
 
 use std::{
     ffi::c_int,
@@ -108,7 +108,8 @@ impl Notes {
 
     #[inline]
     pub fn note(&self, Name(name): Name, size: u64) {
-        // No operation here waits for earlier writes to reach other cores, which takes longer than the rest of a call.
+        // Operations that wait until earlier writes have reached other cores are avoided here, because such a wait
+        // takes longer than the rest of a call.
         let next = self.next.load(Ordering::Relaxed);
         self.next.store(next.wrapping_add(1), Ordering::Relaxed);
         let note = &self.own[next % NOTES];
@@ -127,7 +128,8 @@ impl Notes {
     }
 }
 
-/// The two sequences of calls on a communicator. All ranks make the calls of one sequence in the same order.
+/// The two sequences of calls on a communicator: blocking calls and nonblocking calls. All ranks make the calls of one
+/// sequence in the same order.
 #[derive(Clone, Copy)]
 pub enum Calls {
     Blocking,
@@ -138,8 +140,8 @@ pub enum Calls {
 /// Writes the notes of this rank about the calls on one communicator.
 pub struct CallNotes {
     notes: Arc<Notes>,
-    /// A hash of the communicator's first rank, the number that the first rank gave the communicator, and the sequence;
-    /// the names of all calls derive from it.
+    /// A hash from which the names of all calls derive. It combines the communicator's first rank, the number that this
+    /// rank gave the communicator, and the sequence.
     name: u64,
     /// The number of collective calls on the communicator so far, which is equal on all its ranks. MPI permits one
     /// thread at a time.
