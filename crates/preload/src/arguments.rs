@@ -9,7 +9,7 @@ use crate::{
     settings::settings,
 };
 
-/// The arguments of a call by their names in MPI; 0 for those that the collective does not have. The buffer of a
+/// The arguments of a call, by their names in MPI. An argument that the collective does not have is 0. The buffer of a
 /// broadcast is `recv`.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments {
@@ -32,7 +32,7 @@ pub struct Arguments {
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     pub call: Call,
-    /// The memory of this rank's input; None if this rank has no input, as `output` is None without an output.
+    /// The memory of this rank's input; None if this rank has no input. `output` is None if this rank has no output.
     pub input: Option<Memory>,
     pub output: Option<Memory>,
     /// True if the program passed `MPI_IN_PLACE` for its input, which is then in the output's memory.
@@ -65,8 +65,8 @@ impl Arguments {
         }
     }
 
-    /// Describes the call. Returns None if a plan serves the call on no rank, or if the call is wrong, which the
-    /// library reports. Datatypes are tested on the communicator `private`, if it is given.
+    /// Describes the call. Returns None in two cases: a plan serves the call on no rank; or the call is wrong, and the
+    /// library reports its error. Datatypes are tested on the communicator `private`, if it is given.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -106,9 +106,9 @@ impl Arguments {
         }))
     }
 
-    /// Returns the largest count of a rank, and whether all counts are equal; for elements of 0 bytes, the first count
-    /// and true. The result is the same on all ranks. Returns None if the counts differ by more than [`FULL`] permits
-    /// or one is negative, or if the list or the datatype is null.
+    /// Returns the largest count of a rank, and whether all counts are equal. For elements of 0 bytes, returns the
+    /// first count and true. The result is the same on all ranks. Returns None if the counts differ by more than
+    /// [`FULL`] permits, if a count is negative, or if the list or the datatype is null.
     fn count_of_all(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<(i64, bool)>> {
         let datatype = library.constants.handle(self.recv_type);
         if vector.counts.is_null() || datatype == library.constants.type_null {
@@ -311,9 +311,9 @@ impl Arguments {
         described.overlaps && self.send == self.recv && home.refuses_alias(self.kind, self.vector.is_some())
     }
 
-    /// Returns whether no plan serves the call because of this rank's arguments: they are wrong, or name a datatype
-    /// that no plan reduces, such as `MPI_OFFSET`. Returns false in doubt, and for reductions by other operators than
-    /// [`unisono_mpi::Op`].
+    /// Returns whether no plan serves the call because of this rank's arguments. Such arguments are wrong, or name a
+    /// datatype that no plan reduces, such as `MPI_OFFSET`. Returns false if this cannot be decided, and for reductions
+    /// by operators that are not in [`unisono_mpi::Op`].
     pub fn is_wrong(&self, library: &Library, home: &Home, ranks: u32, rank: u32) -> bool {
         let c = &library.constants;
         let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);

@@ -119,7 +119,8 @@ impl Begun {
             Some(output) => Some(output.of_type(library.keep_type(output.datatype)?)),
             None => None,
         };
-        // The call counts before the registration, so that the library keeps a hook that it calls before the push.
+        // The call is counted before the registration, so that the library keeps the hook if it calls the hook before
+        // the push.
         CALLS.fetch_add(1, Ordering::Relaxed);
         let made = library.call_on_progress(carry_on).and_then(|()| request());
         let (completion, since) = match made {
@@ -184,7 +185,7 @@ pub fn answer(served: Outcome<bool>, comm: usize, pass: impl Fn() -> c_int) -> c
     }
 }
 
-/// Begins a call, or returns false if the library must make the call. The result is the same on all ranks.
+/// Begins a call. Returns false if the library must make the call. The result is the same on all ranks.
 fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome<bool> {
     let (Some(library), Some(home)) = (library(), home::settled()) else { return Ok(false) };
     let comm = library.constants.handle(arguments.comm);
@@ -227,14 +228,14 @@ pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, d
     (serves && rounds_alike(&begun.rows, &described.call, entry, known)).then_some(entry)
 }
 
-/// Advances all calls as far as possible without waiting, and returns whether calls may be left. The library may call
-/// this at any time, also recursively.
+/// Advances all calls as far as possible without waiting, and returns whether calls may remain. The library may call
+/// this function at any time, also recursively.
 fn carry_on() -> bool {
     if CALLS.load(Ordering::Relaxed) == 0 {
         return false;
     }
     let Some(library) = library() else { return false };
-    // A taken lock means that this thread or another one is advancing the calls.
+    // If the lock is taken, this thread or another thread is advancing the calls.
     let Ok(mut busy) = BUSY.try_lock() else { return true };
     busy.retain(|begun| {
         let mut queue = match begun.queue.try_lock() {

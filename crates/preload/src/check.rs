@@ -105,8 +105,8 @@ pub fn both(
     Ok(code)
 }
 
-/// Returns for each element of this rank's result the sum of the magnitudes of all ranks' operands, the scale of
-/// rounding errors; empty unless the call sums floats.
+/// Returns, for each element of this rank's result, the sum of the magnitudes of all ranks' operands. Rounding errors
+/// are proportional to this sum. Returns an empty list unless the call sums floats.
 fn magnitudes(library: &Library, described: &Described, call: Call, known: &Known, comm: Comm) -> Outcome<Vec<f64>> {
     let Some(Reduction {
         op: Some(Op::Sum), element: Some(Element { number: Number::Float, bytes }), datatype, ..
@@ -161,7 +161,8 @@ pub unsafe fn write_float(at: *mut u8, bytes: usize, value: f64) {
     }
 }
 
-/// Returns whether the bits of any sum or product of floats differ that is finite in one of the results.
+/// Returns whether the bits of any sum or product of floats differ, among elements that are finite in one of the
+/// results.
 fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -> bool {
     let Some((_, _, bytes)) = probe::depends_on_order(reduction) else { return false };
     let finite = |x: &[u8]| match *x {
@@ -171,8 +172,8 @@ fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -
     ours.chunks(bytes).zip(theirs.chunks(bytes)).any(|(a, b)| a != b && (finite(a) || finite(b)))
 }
 
-/// Returns a description of the first element that differs by more than rounding; `None` also if the rounding is
-/// unknown.
+/// Returns a description of the first element that differs by more than rounding. Returns `None` if no element does, or
+/// if the rounding is unknown.
 fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f64], ranks: u32) -> Option<String> {
     // The rounding of the program's own operators is unknown.
     if ours == theirs || reduction.is_some_and(|r| r.op.is_none()) {

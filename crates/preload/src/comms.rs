@@ -64,7 +64,7 @@ impl Serving {
         self.notes.as_ref().map_or(0, |notes| notes.note(length))
     }
 
-    /// Returns whether a call is known to be unserved by the plan, and notes the call in this case.
+    /// Returns whether a call is known to be unserved by the plan. If it is, notes the call.
     #[inline]
     fn leaves(&self, library: &Library, arguments: &Arguments) -> bool {
         let known = self.unserved.length(arguments, &library.constants);
@@ -75,8 +75,8 @@ impl Serving {
         leaves
     }
 
-    /// Locks the executor. Returns None while a call runs: then an operator or an error handler of that call makes the
-    /// present call.
+    /// Locks the executor. Returns None while a call runs: the present call is then made by an operator or an error
+    /// handler of the running call.
     pub fn lock(&self) -> Option<MutexGuard<'_, Served>> {
         match self.served.try_lock() {
             Ok(served) => Some(served),
@@ -130,7 +130,7 @@ fn place_of(comm: Comm) -> usize {
 
 /// Applies `work` to the state of a communicator. A communicator without a state joins first, which waits for its other
 /// ranks. If the call is known to be wrong, the communicator does not join and the result is None, because the other
-/// ranks may not make the call.
+/// ranks may not make this call.
 ///
 /// # Errors
 /// Returns errors of the library.
@@ -151,7 +151,7 @@ pub fn with_known<T>(
     Ok(Some(with(latest, work)))
 }
 
-/// Returns whether this rank's arguments suffice to see that no plan serves a call ([`Arguments::is_wrong`]).
+/// Returns whether this rank's arguments alone show that no plan serves a call ([`Arguments::is_wrong`]).
 #[cold]
 fn is_wrong(library: &Library, home: &Home, arguments: &Arguments) -> bool {
     let comm = library.constants.handle(arguments.comm);
@@ -194,7 +194,7 @@ fn with<T>(latest: Latest, work: impl FnOnce(&Known) -> T) -> T {
 }
 
 /// Takes a communicator's state, if it has one, out of this thread's cache, so that the shared reference count does not
-/// change; a state that is not in the cache is looked up.
+/// change. A state that is not in the cache is looked up.
 #[inline]
 fn find(comm: Comm) -> Option<Latest> {
     let changes = CHANGES.load(Ordering::Acquire);

@@ -27,9 +27,10 @@ pub fn narrow(numbers: usize, comm: usize, across: bool) -> Option<Vec<c_int>> {
     (0..ranks as usize).map(|rank| c_int::try_from(numbers.at(rank)).ok()).collect()
 }
 
-/// Exports both versions of a function. If the MPI library lacks the `_c` function, which programs that look functions
-/// up by name may find here, its `int` function is called instead, with lists converted to `int`. With `across`, lists
-/// have a number for each rank of the remote group of an intercommunicator.
+/// Exports both versions of a function. If the MPI library lacks the `_c` function, its `int` function is called
+/// instead, with lists converted to `int`; programs that look functions up by name may find the `_c` function here
+/// although the library lacks it. With `across`, lists have a number for each rank of the remote group of an
+/// intercommunicator.
 macro_rules! both_count_types {
     ($name:ident, $name_c:ident, ($($parameter:ident: $type:tt),*), counts($($count:ident),*),
      lists($($($list:ident),+ on $comm:ident, across $across:literal)?), $serve:expr, |$wide:ident| $arguments:expr) => {

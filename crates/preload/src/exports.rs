@@ -152,8 +152,8 @@ pub extern "C" fn unisono_conditions(comm: usize, text: *mut c_char, room: usize
     c_int::from(guarded(write, None).is_some())
 }
 
-/// Returns the number of planned calls that this process has begun, which shows a program whether its plan has an
-/// effect.
+/// Returns the number of planned calls that this process has begun. The number shows a program whether its plan is
+/// used.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
@@ -193,8 +193,8 @@ fn take_turn(comm: usize, from_root: bool) -> Outcome {
 }
 
 /// Calls a function with up to nine arguments `calls` times, or until a call fails, and returns the last error code.
-/// Programs thus time a collective without the overhead of their language between two calls. If `between` is not 0, the
-/// function at this address is called with `comm` after each call.
+/// Programs use this function to time a collective without the overhead of their own language between two calls. If
+/// `between` is not 0, the function at this address is called with `comm` after each call.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments, reason = "those of MPI's collectives")]
 pub extern "C" fn unisono_repeat(

@@ -184,8 +184,8 @@ fn planned(
     if !described.fits(known.ranks) {
         return Ok(None);
     }
-    // An input that is the output is an error of this rank alone. A library that refuses it does so before it waits for
-    // other ranks. If the library does not check, all ranks take part in the planned call.
+    // An input that is the output is an error of this rank alone. A library that checks for this error returns it
+    // before it waits for other ranks. If the library does not check, all ranks take part in the planned call.
     if arguments.is_refused_alias(home, &described) {
         return Ok(None);
     }
@@ -259,7 +259,7 @@ pub fn prepare(
 ) -> Outcome<Call> {
     let mut call = described.call;
     if call.kind == Kind::Barrier {
-        // The value of its one element is unused, but it needs memory.
+        // A barrier has one element, whose value is unused. The element needs memory.
         call.input = buffers.input.bytes(call.element_bytes);
         call.output = buffers.output.bytes(call.element_bytes);
     }

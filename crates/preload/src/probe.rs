@@ -15,7 +15,8 @@ use crate::{
     intercept::Words,
 };
 
-/// The least number of elements to compare. Sums in different orders hardly ever agree on 256 elements by chance.
+/// The minimum number of elements to compare. The probability that sums in different orders agree on 256 elements by
+/// chance is negligible.
 const ELEMENTS: usize = 256;
 
 /// Returns the reduction, its operator and the bytes of an element if its bits depend on the order: a sum or product of

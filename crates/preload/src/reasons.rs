@@ -73,7 +73,7 @@ pub fn of(library: &Library, arguments: &Arguments, known: &Known, described: Op
         };
     };
     let Some(described) = described else {
-        // A plan without rows for the collective would not serve a call with other arguments either.
+        // A plan without rows for the collective would not serve a call with other arguments.
         return serving.rows.unserved_kind(arguments.kind).map_or_else(
             || if is_unknown_operator(library, arguments) { Reason::Operator } else { Reason::Described },
             |why| of_row(why, arguments.kind, known.ranks, rows),
