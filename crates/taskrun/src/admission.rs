@@ -71,8 +71,8 @@ pub fn enter(library: &Library, level: ThreadLevel) -> Result<Inside, RunError> 
     Ok(inside)
 }
 
-/// Gives up one permission of this thread and blocks it for ever: MPI is about to end, and Python cannot resume the
-/// thread.
+/// Gives up one permission of this thread and blocks the thread forever. MPI is about to end, and Python cannot resume
+/// the thread.
 pub fn park() -> ! {
     INSIDE.fetch_sub(1, Ordering::SeqCst);
     loop {

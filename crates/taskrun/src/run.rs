@@ -2,12 +2,13 @@
 //!
 //! Exchanges start in the order of commands, which is the same on all ranks, and kernels run in this order. An exchange
 //! does not wait for kernels on which it does not depend: it starts as soon as its data is ready and the earlier
-//! exchanges have started, and proceeds while kernels run. So commands cannot wait in a cycle: on every rank the first
-//! incomplete command is under way or can start, and the other ranks have started all commands that it needs.
+//! exchanges have started, and proceeds while kernels run. Commands therefore cannot wait in a cycle: on every rank the
+//! first incomplete command is under way or can start, and the other ranks have started all commands that this command
+//! needs.
 //!
 //! While a kernel runs, its command is incomplete. Every command that would write data that the kernel touches, or read
-//! data that it writes, waits for the kernel, directly or through other commands (`Waits` of the commands). So all
-//! other exchanges that start, end or unpack meanwhile touch other memory, and may do so in another thread.
+//! data that it writes, waits for the kernel, directly or through other commands (`Waits` of the commands). All
+//! exchanges that start, end or unpack during the kernel therefore touch other memory, and may run in another thread.
 
 use std::{
     collections::VecDeque,
@@ -30,11 +31,11 @@ use crate::{
     ways::{Route, Way},
 };
 
-/// The number of steps without progress after which [`Host::idle`] is called after each further step without progress,
-/// and lets other threads and ranks use this core.
+/// The number of steps without progress before the first call of [`Host::idle`]. After that, each further step without
+/// progress calls it, and lets other threads and ranks use this core.
 const SPINS: u32 = 32;
-/// The least bytes of a copy, or of the array of a collective, for which other threads of the host may run during
-/// packing and unpacking.
+/// The minimum number of bytes of a copy, or of the array of a collective, for which other threads of the host may run
+/// during packing and unpacking.
 const LONG: usize = 1 << 16;
 
 /// The result of one step of a run.
@@ -118,8 +119,9 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
     /// Finds the [`Route`] of each distinct collective by `find`, and returns true; returns false without a call of
     /// `find` if another thread works with the run. All ranks must call this together, before the first step.
     ///
-    /// This creates communicators and plans schedules, for which ranks wait for each other. Nothing is under way and
-    /// the order is the same on all ranks, so exchanges that start later never wait.
+    /// This function creates communicators and plans schedules, for which ranks wait for each other. No exchange is
+    /// under way, and the order is the same on all ranks. Exchanges that start later do not need to wait for other
+    /// ranks.
     ///
     /// # Errors
     /// Returns the errors of `find`.
@@ -143,8 +145,9 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         self.work().map_or(0, |mut work| work.state().others.len())
     }
 
-    /// Finishes completed exchanges, starts those that may start, and returns whether there were any; false while
-    /// another thread works with the run. It never waits. A kernel may run meanwhile, in another thread.
+    /// Finishes completed exchanges and starts exchanges that may start. Returns whether any exchange started or
+    /// finished; returns false while another thread works with the run. It never waits. A kernel may run meanwhile, in
+    /// another thread.
     ///
     /// # Errors
     /// Returns the errors of the message layer and of the host.

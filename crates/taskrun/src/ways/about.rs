@@ -32,7 +32,7 @@ pub struct About<'a> {
     pub rank: u32,
     pub ranks: u32,
     pub layout: Layout,
-    /// The most bytes of one call of the MPI library: the length of the longest message.
+    /// The maximum number of bytes of one call of the MPI library: the length of the longest message.
     pub largest: usize,
     pub participants: Vec<u32>,
     pub reducing: Option<&'a Reducing>,
@@ -85,8 +85,8 @@ impl About<'_> {
     }
 
     /// Describes packed memory of `elements` elements, in which `rows` are the parts of the array. MPI gets `counts`
-    /// and `places`, the lengths and offsets of ranks' parts, in elements for a reduction, else in bytes. Never
-    /// `Ok(None)`.
+    /// and `places`: the lengths and offsets of the ranks' parts, in elements for a reduction, otherwise in bytes.
+    /// Never returns `Ok(None)`.
     pub fn packed(
         &self,
         rows: Vec<Part>,

@@ -12,13 +12,13 @@ use super::{
 };
 use crate::error::RunError;
 
-/// The most ranks for which the elements of every pair of ranks are counted.
+/// The maximum number of ranks for which the elements of every pair of ranks are counted.
 const MOST_RANKS: usize = 512;
-/// The length of a block of zero bytes. Repeated, it fills packed memory before parts are packed, so that unused
-/// memory, such as a rank's part for itself, is zero.
+/// The length of a block of zero bytes. Packed memory is filled with copies of the block before parts are packed, so
+/// that unused memory, such as a rank's part for itself, is zero.
 const ZEROS: usize = 1 << 12;
 
-/// Returns packed memory with a part for each participant, in their order.
+/// Returns packed memory with a part for each participant, in the order of the participants.
 fn side(about: &About<'_>, regions: &[(u32, Region)]) -> Result<Option<Packed>, RunError> {
     let (mut parts, mut counts, mut places, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for rank in &about.participants {

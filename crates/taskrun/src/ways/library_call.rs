@@ -12,8 +12,8 @@ use crate::{
     memory::{Array, Memory, Room, corners},
 };
 
-/// A part of an array in packed memory: its box, the offset in packed memory of a box that encloses it, in elements,
-/// and the enclosing box.
+/// A part of an array in packed memory: its box; the offset in packed memory, in elements, of a box that encloses the
+/// part; and the enclosing box.
 pub type Part = (Box3, usize, Box3);
 
 /// The input or the result of a collective: parts of the array in packed memory.
@@ -199,7 +199,7 @@ impl LibraryCall {
         for (side, divides) in sides.into_iter().filter_map(|(side, divides)| Some((side.as_ref()?, divides))) {
             let rows = if divides { ranks } else { 1 };
             let lists = side.counts.len() == rows && (side.places.is_empty() || side.places.len() == rows);
-            // If all parts are equal, the count is that of a single part.
+            // If all parts are equal, the function takes the count of a single part.
             let many = match function {
                 Function::Allgather => got.as_ref().is_some_and(|got| std::ptr::eq(got, side)),
                 Function::ReduceScatterBlock => given.as_ref().is_some_and(|given| std::ptr::eq(given, side)),

@@ -18,7 +18,7 @@ use crate::{
     memory::{Memory, Rows, parts_of},
 };
 
-/// The most stored routes.
+/// The maximum number of stored routes.
 const MOST_KEPT: usize = 1 << 14;
 
 /// The address of an operation, the array, and the reduction, if there is one.
