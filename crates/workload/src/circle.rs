@@ -1,10 +1,11 @@
 //! A check for programs whose ranks wait for each other in a cycle, such as two ranks that perform the same two
 //! collectives in different orders.
 //!
-//! The check executes the program without times. A node ends as soon as its predecessors have ended or, if their begin
-//! suffices, have begun: the nodes that it names and, by the rule of [`Queues`], earlier nodes of its queue. A
-//! collective waits for its nodes on all ranks, a receive for its send. A node that can never end waits for another
-//! that can never end, so following these waits leads to a cycle, if all nodes exist.
+//! The check executes the program without times. A node ends as soon as its predecessors have ended or, if their start
+//! suffices, have begun. Its predecessors are the nodes that it names and, by the rule of [`Queues`], earlier nodes of
+//! its queue. A collective waits for its nodes on all ranks, and a receive waits for its send. A node that can never
+//! end waits for another node that can never end. If all nodes exist, a walk along these waits therefore leads to a
+//! cycle.
 
 use std::{collections::VecDeque, fmt::Write, ops::Range};
 
@@ -13,14 +14,14 @@ use unisono_base::{excerpt, interrupt::poll, narrow};
 
 use crate::{Queues, Unmatched, Work, WorkloadGraph, meetings::shown};
 
-/// The most ranks of a cycle that a message names.
+/// The maximum number of ranks of a cycle that a message names.
 const MOST_NAMED: usize = 4;
 
 /// The indices of a class and of a node in it.
 type At = (usize, u32);
 
-/// A communication of several classes: true for a collective, false for a permutation; the index of its set of groups
-/// or of receivers; and the number of communications of the class with that set up to this one.
+/// A communication of several classes. The fields are: true for a collective, false for a permutation; the index of its
+/// set of groups or of receivers; and the number of communications of the class with this set, including this one.
 type Meeting = (bool, u32, u32);
 
 /// The messages of a pair with one tag: sender, receiver, tag.
@@ -33,14 +34,14 @@ struct Queued {
     receives: VecDeque<u32>,
     /// The node of the latest receive.
     last: Option<u32>,
-    /// True if the times of receives decide which message each gets.
+    /// True if the times of receives decide which message each receive gets.
     is_open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// The node has begun and waits only for other ranks.
+    /// The node has begun, and waits only for other ranks.
     Came,
     Done,
 }
@@ -54,7 +55,7 @@ struct Order {
     meetings: Vec<Option<Meeting>>,
 }
 
-/// The neighbors of each node, each with true if a wait for the start of the earlier node suffices.
+/// The neighbors of each node. A neighbor has the flag true if it suffices that the earlier node has started.
 struct Edges {
     /// For each node, the end of its neighbors in `nodes`.
     ends: Vec<u32>,
@@ -76,8 +77,8 @@ struct Run<'a> {
 }
 
 impl WorkloadGraph {
-    /// Checks that no ranks of different classes wait for each other in a cycle, unless times decide it.
-    /// `file_and_node` returns the file and the id that the user sees of a rank's node.
+    /// Checks that no ranks of different classes wait for each other in a cycle. If times decide whether ranks wait,
+    /// the program is accepted. `file_and_node` returns the file of a rank's node, and the id of the node in that file.
     ///
     /// # Errors
     /// Returns an error that names ranks of a cycle of waits, the lowest first.
@@ -95,7 +96,7 @@ impl WorkloadGraph {
 }
 
 impl Edges {
-    /// Makes edges from triples: a node, its neighbor, and true if waits are for a start.
+    /// Makes edges from triples: a node, its neighbor, and true if the neighbor waits only for a start.
     fn new(nodes: usize, mut all: Vec<(u32, u32, bool)>) -> Self {
         all.sort_unstable();
         let mut ends = vec![0; nodes];
@@ -116,7 +117,8 @@ impl Edges {
     }
 }
 
-/// Returns the waits of a class: the earlier node, the later node, and true if the start of the earlier suffices.
+/// Returns the waits of a class: the earlier node, the later node, and true if it suffices that the earlier node has
+/// started.
 fn waits(graph: &WorkloadGraph, class: usize) -> Vec<(u32, u32, bool)> {
     let mut waits = Vec::new();
     let in_order = graph.queues == Queues::InOrder;

@@ -1,8 +1,8 @@
 //! A program: classes of equal ranks, each with its nodes in program order.
 //!
-//! A node computes, takes part in a collective, or exchanges messages. It begins when the nodes that it names have
-//! ended or, for those in `begun`, have begun. In addition, a rank has a queue for compute and a queue for
-//! communication, which work in the order of [`Queues`].
+//! A node computes, takes part in a collective, or exchanges messages. A node begins when all nodes in its list `after`
+//! have ended and all nodes in its list `begun` have begun. In addition, a rank has a queue for compute and a queue for
+//! communication, which run nodes in the order of [`Queues`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +21,12 @@ pub struct WorkloadGraph {
     pub groups: Vec<Groups>,
     /// For each set of groups, the algorithm of its collectives; empty if the program names none.
     pub choices: Vec<Choice>,
-    /// The distinct sets of tables of receivers. A table has the receiver of each rank, which is the rank itself if it
-    /// sends nothing. The messages of all tables of a set are sent concurrently.
+    /// The distinct sets of tables of receivers. A table has the receiver of each rank; a rank that sends nothing is
+    /// its own receiver. The messages of all tables of a set are sent concurrently.
     pub receivers: Vec<Vec<Vec<u32>>>,
     pub classes: Vec<RankClass>,
     pub queues: Queues,
-    /// Communications that are not needed or that a cheaper one could replace.
+    /// Communications that are not needed, or that a cheaper communication could replace.
     pub findings: Vec<Finding>,
     /// Operations of unknown time, with their numbers of occurrences.
     pub unknown: BTreeMap<String, u64>,
@@ -34,7 +34,7 @@ pub struct WorkloadGraph {
     pub notes: Vec<String>,
 }
 
-/// The algorithm of the collectives of a set of groups, as far as the program names it.
+/// The algorithm of the collectives of a set of groups, as far as the program states it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
     /// The name of the algorithm; `None` for the fastest.
@@ -188,8 +188,8 @@ impl<T: Clone + Eq + std::hash::Hash> Distinct<T> {
     }
 }
 
-/// Returns a note that parts were rounded up; `None` if `cases` is empty. `cases` has the bytes of inputs with the
-/// numbers of ranks that do not divide them.
+/// Returns a note that parts were rounded up; `None` if `cases` is empty. A case is the bytes of an input, and a number
+/// of ranks that does not divide it.
 pub fn rounded_up(cases: &BTreeSet<(u64, u64)>) -> Option<String> {
     let (bytes, ranks) = cases.first()?;
     let others = if cases.len() == 1 { String::new() } else { format!(", and {} more such inputs", cases.len() - 1) };

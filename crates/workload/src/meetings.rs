@@ -12,10 +12,11 @@ const ACCEPTED: &str = "accepted are traces in which all ranks of a group make t
 type Made = FxHashMap<u32, Vec<(Collected, usize)>>;
 
 impl WorkloadGraph {
-    /// Checks that the ranks of every group perform equally many collectives, of the same kinds and with the same
-    /// roots, and that allreduces and reduces have equal lengths; other collectives may differ in length. A program of
-    /// one class is not checked. `process_group` returns the file's name for the group of a rank's node. Groups with
-    /// different names may have the same ranks; matching collectives have the same name, if both ranks use both names.
+    /// Checks the collectives of every group. All ranks of the group must perform the same number of collectives, of
+    /// the same kinds and with the same roots. Allreduces and reduces must have equal lengths; other collectives may
+    /// differ in length. A program of one class is not checked. `process_group` returns the name, in the file, of the
+    /// group of a rank's node. Groups with different names may have the same ranks; matching collectives have the same
+    /// name, if both ranks use both names.
     ///
     /// # Errors
     /// Returns an error that names the first collective of a rank that another rank of its group does not perform.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, io::Read};
 
 use flate2::read::MultiGzDecoder;
 
-/// The most bytes of an unpacked file.
+/// The maximum number of bytes of an unpacked file.
 const MOST_BYTES: u64 = 1 << 28;
 
 fn is_packed(bytes: &[u8]) -> bool {

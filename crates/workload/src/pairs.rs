@@ -19,8 +19,8 @@ pub struct Unmatched {
 type Ends = Vec<(u64, usize)>;
 
 impl WorkloadGraph {
-    /// Checks that, for each sender, receiver and tag, sends and receives agree in number and, in any order, in
-    /// lengths. The two ranks must differ and be classes of their own.
+    /// Checks that, for each sender, receiver and tag, the numbers of sends and receives are equal, and so are their
+    /// lengths in sorted order. The two ranks must be different classes of one rank each.
     ///
     /// # Errors
     /// Returns an error that names the shortest message without its other end, or one between wrong ranks.
@@ -62,7 +62,7 @@ fn alike(from: u32, to: u32, tag: u32, ends: [Ends; 2]) -> Result<(), Unmatched>
         ends
     });
     let at = sent.iter().zip(&received).position(|(a, b)| a.0 != b.0).unwrap_or(sent.len().min(received.len()));
-    // `at` is the place of the first message, by length, that has no equal in the other list.
+    // `at` is the index of the first message, in order of length, that has no equal message in the other list.
     let end = |ends: &Ends| ends.get(at).copied();
     match (end(&sent), end(&received)) {
         (Some((bytes, node)), other) if other.is_none() || sent.len() >= received.len() => {

@@ -51,8 +51,9 @@ pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
         }
     }
     let Some(behind) = open.iter().position(|&open| open > 0) else { return Ok((order, before)) };
-    // A node without a place in the order may only follow a cycle. It needs another such node, so a walk from need to
-    // need enters the cycle, and has done so after as many steps as there are nodes.
+    // A node that cannot be placed in the order is in a cycle or follows a cycle. It needs another node that cannot be
+    // placed. A walk from each such node to the node that it needs therefore enters the cycle after at most as many
+    // steps as the file has nodes.
     let needed = |number: usize| before[number].iter().copied().find(|&other| open[other] > 0).unwrap_or(number);
     let inside = (0..nodes.len()).fold(behind, |number, _| needed(number));
     let cycle = std::iter::successors(Some(needed(inside)), |&at| (at != inside).then(|| needed(at)));

@@ -16,10 +16,10 @@ use crate::{
     packed::unpacked,
 };
 
-/// The most bytes of a node. An attribute of two bytes takes fifty times as many in memory.
+/// The maximum number of bytes of a node. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
-/// The most dependencies in a file, and the most that result if each node that takes no time passes its dependencies on
-/// to the nodes that depend on it.
+/// The maximum number of dependencies in a file. The same limit holds for the resulting dependencies, after each node
+/// that takes no time has passed its dependencies on to the nodes that depend on it.
 const MOST_DEPENDENCIES: usize = 1 << 24;
 
 /// The operation of a node on the device.
@@ -51,8 +51,8 @@ impl Step {
     }
 }
 
-/// A node that takes time. `after` and `begun` are the indices of earlier such nodes of the rank that must have ended
-/// or begun.
+/// A node that takes time. `after` and `begun` are the indices of earlier nodes of the rank that take time; this node
+/// waits for their end or for their start.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimedNode {
     pub id: u64,
@@ -72,7 +72,7 @@ pub struct RankTrace {
 /// The dependencies of a node that are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// Those on the last compute and the last communication, which suffice if queues work in program order.
+    /// The dependencies on the last compute and the last communication. They suffice if queues work in program order.
     Last,
     All,
 }
@@ -84,7 +84,7 @@ pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTra
     let of_node = |node: u64, message| Wrong { place: Place::Node { rank, node }, message };
     let (order, before) = order(&nodes).map_err(|e| of_node(e.node, e.reason))?;
     let mut trace = RankTrace { nodes: Vec::new(), unknown: Vec::new(), ranks };
-    // For each node of the file, the timed nodes that its successors must wait for.
+    // For each node of the file, the timed nodes for which its successors must wait.
     let mut needs: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let mut kept_all = 0;

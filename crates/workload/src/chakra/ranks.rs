@@ -4,7 +4,7 @@
 //! without a group is among all ranks. If all ranks execute the same nodes, without messages between pairs, they form
 //! one class if the groups that they name at one node do not overlap, and these groups communicate concurrently.
 //! Otherwise each rank is a class. Traces with messages between pairs are task graphs, whose nodes begin in the order
-//! in which they become ready. All others work in program order.
+//! in which they become ready. The nodes of all other traces run in program order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::{
     pairs::Unmatched,
 };
 
-/// The most nodes of all ranks together.
+/// The maximum number of nodes of all ranks together.
 const MOST_NODES: usize = 1 << 22;
 /// The largest accepted product of the number of ranks and the number of distinct sets of groups.
 const MOST_PLACES: usize = 1 << 26;
@@ -218,8 +218,8 @@ impl Program {
         }
     }
 
-    /// Returns the nodes of all ranks as one class; `None` if the groups of a node overlap or divide an input into
-    /// different numbers of parts, or a node is a message.
+    /// Returns the nodes of all ranks as one class. Returns `None` if the groups of a node overlap, if they divide an
+    /// input into different numbers of parts, or if a node is a message.
     fn one_class(&mut self, ranks: u32) -> Option<Vec<WorkNode>> {
         let mut nodes = Vec::with_capacity(self.traces[0].nodes.len());
         let mut known: BTreeMap<Vec<Option<&str>>, u32> = BTreeMap::new();
@@ -302,8 +302,8 @@ fn group_of(node: &TimedNode) -> Option<&str> {
     }
 }
 
-/// Returns whether two nodes compute or communicate alike, except for their groups, with the same dependencies; false
-/// for messages.
+/// Returns whether two nodes have the same compute or communication and the same dependencies; their groups may differ.
+/// Returns false for messages.
 fn is_alike(a: &TimedNode, b: &TimedNode) -> bool {
     let same = match (&a.step, &b.step) {
         (Step::Compute(a), Step::Compute(b)) => a == b,

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{Compute, Work, WorkNode, WorkloadGraph};
 
-/// Returns the name and the bytes of each file. Groups are named by indices, `SET-GROUP`, or `SET-of-RANK` for a rank
-/// in none.
+/// Returns the name and the bytes of each file. Groups are named by indices, `SET-GROUP`. A rank without a group has
+/// the name `SET-of-RANK`.
 ///
 /// # Errors
 /// Returns an error for a permutation, because traces have only messages between pairs, or a collective or a number
@@ -48,7 +48,8 @@ fn with_begun(node: Node, begun: &[u32], before: &[BTreeSet<u32>]) -> Node {
     Node { ctrl_deps, ..node }.with(BEGUN, Value::String(ids.join(" ")))
 }
 
-/// Returns, for each node, the nodes that have ended when it begins, without those that follow from these.
+/// Returns, for each node, the nodes that must have ended when the node begins. Nodes that follow from the listed nodes
+/// are omitted.
 fn done_before(nodes: &[WorkNode]) -> Vec<BTreeSet<u32>> {
     let mut before: Vec<BTreeSet<u32>> = Vec::with_capacity(nodes.len());
     for node in nodes {

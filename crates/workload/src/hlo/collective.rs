@@ -33,8 +33,9 @@ pub enum Pattern {
     Permute,
 }
 
-/// Returns the pattern of an instruction, or `None` if it begins no communication; an asynchronous pair begins it in
-/// the first half. A `send` between devices is a permutation; its other end is a `recv` with the same pairs.
+/// Returns the pattern of an instruction, or `None` if the instruction begins no communication. An asynchronous pair of
+/// instructions begins the communication in its first half. A `send` between devices is a permutation; the other end is
+/// a `recv` with the same pairs.
 pub fn pattern(i: &Instruction) -> Option<Pattern> {
     if i.half == Half::Rest {
         return None;
@@ -115,8 +116,8 @@ impl Devices {
         Groups::new(self.count(), lists).map_err(|e| wrong(e.to_string()))
     }
 
-    /// Returns the text of an instruction's list of groups or pairs, and the meaning of its numbers. Equal results list
-    /// the same devices.
+    /// Returns the text of an instruction's list of groups or pairs, and the meaning of the numbers in the text. Two
+    /// equal results list the same devices.
     pub fn list_text<'a>(self, i: &Instruction<'a>) -> ListText<'a> {
         let pairs = || i.attribute("source_target_pairs").or_else(|| sent_pairs(i));
         (i.attribute("replica_groups").or_else(pairs), self.numbers(i))
@@ -128,7 +129,7 @@ impl Devices {
             "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast" | "send"
         );
         match (i.attribute("channel_id").is_some(), i.attribute("use_global_device_ids") == Some("true")) {
-            // With one replica and one partition there is one device, whatever the numbers mean.
+            // With one replica and one partition, the only device has number 0 in each of the meanings.
             _ if self.replicas == 1 && self.partitions == 1 => Numbers::Devices,
             (true, true) => Numbers::Devices,
             (true, false) if across => Numbers::Partitions,
@@ -210,8 +211,8 @@ fn named(module: &Module) -> Result<u32, Wrong> {
     Ok(most + 1)
 }
 
-/// Returns the bytes of a collective among groups of `size` ranks, counted as in MPI and rounded up, and those of an
-/// element.
+/// Returns two sizes in bytes: of a collective among groups of `size` ranks, counted as in MPI and rounded up; and of
+/// an element.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
     let count = match i.opcode {
         // The other operands are the output, offsets and sizes; a token; or a root that is known only at run time.

@@ -1,11 +1,11 @@
 //! Arithmetic operations and memory traffic of HLO instructions.
 //!
-//! * A dot of R results, each a sum of K products, takes 2 R K operations. So does a convolution, whose K is the number
-//!   of weights of one output feature (taps on padding are counted). A ragged dot takes the operations of its rows,
-//!   whatever the lengths of its parts are. A library call for a matrix product counts as a dot. Other operations
-//!   count none: their time is their traffic.
-//! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border. If it only
-//!   slices an operand, it reads only the slices. An update in place moves the update twice.
+//! * A dot of R results, each a sum of K products, takes 2 R K operations. A convolution takes the same number of
+//!   operations; its K is the number of weights of one output feature (taps on padding are counted). The operations of
+//!   a ragged dot depend on its rows only, not on the lengths of its parts. A library call for a matrix product counts
+//!   as a dot. Other operations count as 0: their time is the time of their memory traffic.
+//! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border. If a fusion
+//!   only slices an operand, it reads only the slices. An update in place reads and writes the update.
 //!
 //! Source: the rules of `hlo_cost_analysis.cc` of XLA (github.com/openxla/xla), for these operations.
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Compute, error::Wrong};
 
-/// For each computation, its arithmetic operations, including those of its fusions, but not of loops and calls.
+/// The arithmetic operations of each computation. Fusions in the computation are included; loops and calls are not.
 pub struct Arithmetic(Vec<f64>);
 
 impl Arithmetic {
@@ -84,8 +84,8 @@ impl Arithmetic {
     }
 }
 
-/// Returns the number of parts into which a ragged dot cuts the contracted dimension: the first extent of its result,
-/// because each result sums one part; 1 if the ragged dimension is another.
+/// Returns the number of parts into which a ragged dot divides the contracted dimension. This is the first extent of
+/// the result, because each result sums one part. Returns 1 if the ragged dimension is not contracted.
 fn ragged_parts(i: &Instruction, contracted: &[u64]) -> f64 {
     let ragged = i.attribute("lhs_ragged_dims").and_then(|text| numbers(bracketed(text)?.0));
     let is_cut = ragged.is_some_and(|ragged| ragged.iter().any(|dim| contracted.contains(dim)));
@@ -106,8 +106,8 @@ fn first_of_tuple(i: &Instruction) -> f64 {
     }
 }
 
-/// Returns, for each instruction of a fusion, the bytes of its result that slices read, where updates in place read
-/// none; `None` if another operation reads the result.
+/// Returns, for each instruction of a fusion, the bytes of its result that slices read; an update in place counts as no
+/// read. Returns `None` for a result that another operation reads.
 pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     let mut read: Vec<Option<u64>> = vec![Some(0); fused.instructions.len()];
     for user in &fused.instructions {

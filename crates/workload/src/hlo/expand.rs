@@ -1,8 +1,8 @@
 //! The expansion of loops and calls of a module into the nodes that it executes.
 //!
-//! A value depends on the last compute and the last communication that it needs. These include earlier ones, because
-//! each queue works in program order. A loop with an unknown number of iterations is expanded once. For a conditional,
-//! the first branch with the most instructions of its own is chosen.
+//! A value depends on the last compute and the last communication that it needs. Each queue runs in program order, so
+//! these two imply all earlier dependencies. A loop with an unknown number of iterations is expanded once. For a
+//! conditional, the first branch with the most instructions of its own is chosen.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -20,7 +20,7 @@ use super::{
 use crate::{Collected, Groups, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
 
 const MOST_NODES: usize = 1 << 20;
-/// The most visits of instructions and iterations of loops together.
+/// The maximum number of visits of instructions and iterations of loops together.
 const MOST_VISITS: u64 = 1 << 24;
 /// The largest accepted product of the number of devices and the number of distinct lists of groups or pairs.
 const MOST_PLACES: u64 = 1 << 25;
@@ -40,7 +40,7 @@ impl Needs {
     }
 }
 
-/// A value with its needs and, if it is a tuple, its elements and depth.
+/// A value and the nodes that it needs. A tuple also has its elements and its depth.
 #[derive(Clone, Default)]
 struct Value {
     needs: Needs,
@@ -53,7 +53,7 @@ impl Value {
         Self { needs, ..Self::default() }
     }
 
-    /// Makes a tuple. Tuples nested more deeply than compilers produce lose their elements.
+    /// Makes a tuple. A tuple that is nested more deeply than compilers produce loses its elements.
     fn tuple(elements: Vec<Value>) -> Self {
         let needs = elements.iter().fold(Needs::default(), |all, value| all.and(value.needs));
         let depth = 1 + elements.iter().map(|value| value.depth).max().unwrap_or(0);
@@ -234,8 +234,9 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Returns the needs of the last `send` whose pairs are those of a receive, which is found by its channel; none if
-    /// there is no such `send`. In the text, the message comes before the end of the receive.
+    /// Returns the needs of the last `send` whose pairs are those of a receive. The pairs are found by the channel of
+    /// the receive. Returns no needs if there is no such `send`. In the text, the `send` comes before the end of the
+    /// receive.
     fn arrived(&self, i: &Instruction) -> Needs {
         let pairs = i.attribute("channel_id").and_then(|channel| self.receives.get(channel));
         pairs.and_then(|pairs| self.sent.get(pairs)).copied().unwrap_or_default()

@@ -80,8 +80,8 @@ impl<'a> Instruction<'a> {
         value(inside, key).map(|text| text.trim_matches('"'))
     }
 
-    /// Returns the shape of the result. The first half of a copy states the result first. If the first half of any
-    /// other operation states a tuple, this contains the operands, the result, and a context.
+    /// Returns the shape of the result. The first half of a copy lists the result first. If the first half of another
+    /// operation has a tuple, the tuple contains the operands, the result, and a context.
     pub fn shape(&self) -> &Shape {
         match (&self.shape, self.half) {
             (Shape::Tuple(elements), Half::Start) => {
@@ -98,8 +98,8 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// Splits the name of an operation into the name of the whole operation and the half. `async` denotes the operation of
-/// a computation, and keeps its name.
+/// Splits the name of an operation into the name of the whole operation and the half. `async` is an operation of a
+/// whole computation, so its name is kept.
 fn half(opcode: &str) -> (&str, Half) {
     let endings = [("-start", Half::Start), ("-update", Half::Rest), ("-done", Half::Rest)];
     let found = endings.into_iter().find_map(|(ending, half)| Some((opcode.strip_suffix(ending)?, half)));

@@ -1,5 +1,5 @@
-//! The search for collectives that a cheaper one could replace because each rank uses only its own part, or that are
-//! not needed because ranks already have the result (`redundant.rs`).
+//! The search for two kinds of collectives. The first can be replaced by a cheaper collective, because each rank uses
+//! only its own part of the result. The second is not needed, because ranks already have the result (`redundant.rs`).
 //!
 //! * An all-reduce of B bytes of which each of n ranks reads at most B / n is a reduce-scatter.
 //! * An all-gather of B bytes of which each of n ranks reads at most B / n is an all-to-all with blocks of B / n^2.
@@ -17,12 +17,13 @@ use super::{
 };
 use crate::{Collected, Work};
 
-/// The most renamings through which a value is followed, and the most instructions through which an offset is followed.
+/// The maximum number of renamings through which a value is followed; also the maximum number of instructions through
+/// which an offset is followed.
 const MOST_DEPTH: usize = 64;
-/// The most instructions that are examined for one collective; a collective with more uses has no finding.
+/// The maximum number of instructions that are examined for one collective; a collective with more uses has no finding.
 const MOST_STEPS: usize = 1 << 16;
 
-/// A communication that a cheaper one could replace or that is not needed, with the number of its executions.
+/// A communication that is not needed, or that a cheaper communication could replace, and the number of its executions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
     pub name: String,
@@ -31,7 +32,7 @@ pub struct Finding {
     pub suffices: Sufficient,
 }
 
-/// The cheaper replacement of a communication, or the reason why none is needed.
+/// The cheaper replacement of a communication, or the reason why the communication is not needed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sufficient {
     /// A collective that moves only the part of the result that each rank uses.
@@ -53,8 +54,8 @@ pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     users
 }
 
-/// Returns the cheaper collective, if any, that suffices instead of instruction `n` of the computation with index `at`,
-/// among groups of `size` ranks. `users` lists the users of each instruction ([`users`]).
+/// Returns the cheaper collective, if there is one, that can replace instruction `n` of the computation with index
+/// `at`, among groups of `size` ranks. `users` lists the users of each instruction ([`users`]).
 pub fn suffices(
     module: &Module,
     at: usize,
@@ -85,8 +86,9 @@ struct Uses<'a> {
 }
 
 impl Uses<'_> {
-    /// Returns the bytes of a value that slices read; `None` if another operation reads the value, none does, it is the
-    /// computation's result, or the search exceeds its depth or its steps.
+    /// Returns the bytes of a value that slices read. Returns `None` if another operation reads the value, if no
+    /// operation reads it, if it is the computation's result, or if the search exceeds its depth or its number of
+    /// steps.
     fn read(&mut self, n: usize, depth: usize) -> Option<u64> {
         if n == self.within.root || depth > MOST_DEPTH {
             return None;
@@ -118,7 +120,7 @@ impl Uses<'_> {
         if has_number { parameters.map(read).sum() } else { None }
     }
 
-    /// Returns whether an operand depends on the device's number, by way of scalars and of at most [`MOST_DEPTH`]
+    /// Returns whether an operand depends on the device's number through scalars and at most [`MOST_DEPTH`]
     /// instructions.
     fn follows_device(&self, i: &Instruction) -> bool {
         let (mut open, mut steps) = (i.operands.clone(), 0);

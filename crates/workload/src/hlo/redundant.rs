@@ -57,7 +57,7 @@ struct Made<'a> {
     among: (bool, u32),
 }
 
-/// The properties of the values of a computation, as far as its instructions were added.
+/// The known properties of the values of a computation. Instructions are added one by one.
 pub struct Known<'a, 'm> {
     module: &'m Module<'a>,
     at: usize,
@@ -117,7 +117,7 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// Adds the next instruction with its communication, if any, and returns why that is redundant, if it is.
+    /// Adds the next instruction with its communication, if any. If the communication is redundant, returns the reason.
     pub fn add(&mut self, work: Option<Work>, among: &Among) -> Option<Redundancy> {
         let n = self.sources.len();
         let i = &self.within.instructions[n];
@@ -199,8 +199,8 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// Returns the earlier communication whose effect this communication reverses, because its operands are the earlier
-    /// results.
+    /// Returns the earlier communication that this communication reverses: its operands are the results of the earlier
+    /// communication.
     fn undoes(&self, operands: &[usize], i: &Instruction, work: &Work, among: &Among) -> Option<usize> {
         let first = self.first_of(*operands.first()?);
         let (before, earlier) = (self.within.instructions.get(first)?, self.works.get(&first)?);

@@ -3,7 +3,7 @@
 use super::text::{bracketed, parts};
 
 const MOST_DEPTH: usize = 16;
-/// The most bits of a plausible array.
+/// The maximum number of bits of a plausible array.
 const MOST_BITS: u64 = 1 << 56;
 
 #[derive(Clone, PartialEq, Eq, Debug)]

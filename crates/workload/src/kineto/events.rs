@@ -177,9 +177,10 @@ impl Arguments {
         Ok((count("In msg nelems", &self.input)?, count("Out msg nelems", &self.output)?))
     }
 
-    /// Returns whether an allgather, a reduce-scatter or an alltoall has parts of unequal sizes: its larger buffer does
-    /// not have a part of equal size for each rank, or the elements for, or from, each rank are listed with different
-    /// numbers. The profiler writes an empty list for equal parts, and may cut off the end of a long list.
+    /// Returns whether an allgather, a reduce-scatter or an alltoall has parts of unequal sizes. The parts are unequal
+    /// if the larger buffer cannot be divided into equal parts for all ranks, or if the listed numbers of elements for,
+    /// or from, the ranks differ. The profiler writes an empty list for equal parts, and may cut off the end of a long
+    /// list.
     pub fn has_unequal_parts(&self, kind: Kind) -> Result<bool, String> {
         let (input, output) = self.elements()?;
         let (part, all) = match kind {
@@ -267,7 +268,7 @@ impl Arguments {
     }
 }
 
-/// The most ranks of a group whose list is completed.
+/// The maximum number of ranks of a group whose list is completed.
 const MOST_CONTINUED: u64 = 1 << 22;
 
 /// Returns the numbers of a list as text, up to a `...` at which its end was cut off.
@@ -277,7 +278,8 @@ fn listed_before_cut(text: &str) -> Option<Vec<u64>> {
 }
 
 /// Completes a list that ends with `...`, or with `...` and the last rank, to `size` ranks. The first ranks determine
-/// the distance. Returns `None` if the ranks do not have equal distances, or `size` does not fit them.
+/// the distance between ranks. Returns `None` if the ranks do not have equal distances, or if `size` contradicts the
+/// listed ranks.
 fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     let parts: Vec<&str> = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim).collect();
     let cut = parts.iter().position(|&part| part == "...")?;

@@ -15,7 +15,8 @@ pub struct Met {
     pub kind: Kind,
     /// The number of bytes, counted as in MPI.
     pub bytes: u64,
-    /// The bytes of the input and the number of ranks, if that does not divide the elements of an all-to-all.
+    /// Set if the number of ranks does not divide the elements of an all-to-all: the bytes of the input, and the number
+    /// of ranks.
     pub rounded: Option<(u64, u64)>,
     pub element_bytes: u32,
     pub group: String,
@@ -133,8 +134,8 @@ fn met_name<'a>(event: &'a Event) -> Option<(&'a str, &'a Arguments)> {
     Some((arguments.collective.as_deref()?, arguments))
 }
 
-/// Returns the collective whose name begins with that of a kind, such as `allreduce`, `_allgather_base` or
-/// `reduce_scatter_tensor_coalesced`.
+/// Returns the kind of a collective by its name, such as `allreduce`, `_allgather_base` or
+/// `reduce_scatter_tensor_coalesced`: the name of the kind is a prefix of the letters of the name.
 fn kind(name: &str) -> Option<Kind> {
     let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
     let kinds = [
@@ -202,8 +203,8 @@ fn message(sends: bool, arguments: &Arguments) -> Result<Step, String> {
     Ok(Step::Message { sends, peer: arguments.peer(sends)?, bytes: bytes(arguments, elements)?.0 })
 }
 
-/// Returns the nodes for kernels, which must be sorted by begin: a node for each kernel, and a node for each gap in
-/// which the host was late. A node lists the nodes that it waits for.
+/// Returns the nodes for kernels, which must be sorted by start time: a node for each kernel, and a node for each gap
+/// that the host caused. A node lists the nodes for which it waits.
 fn nodes(kernels: Vec<Kernel>) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::with_capacity(kernels.len());
     // The ends of computes and of collectives so far, ascending, each with its node.

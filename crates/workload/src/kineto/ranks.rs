@@ -129,8 +129,8 @@ impl<'a> Program<'a> {
             notes: stands_for_all.then(note).into_iter().chain(rounded).collect(),
             groups: self.groups.into_rows(),
             classes,
-            // NCCL sends messages of different pairs on separate streams. The edges of compute nodes keep these in
-            // sequence.
+            // NCCL sends messages of different pairs on separate streams. Compute nodes are kept in sequence by their
+            // edges.
             queues: if has_messages { Queues::AsReady } else { Queues::InOrder },
             unknown,
             ..WorkloadGraph::default()
@@ -203,8 +203,9 @@ fn listed(ranks: &[u32]) -> String {
     excerpt(&format!("ranks {ranks:?}"))
 }
 
-/// Returns all groups of a grid of ranks in the dimension of the given group: ranks at equal distances, aligned to the
-/// product of size and distance. Returns `None` if the group does not have this structure.
+/// Returns all groups of a grid of ranks in the dimension of the given group. The ranks of a group have equal
+/// distances, and groups are aligned to the product of size and distance. Returns `None` if the given group does not
+/// have this structure.
 fn alike(group: &[u32], ranks: u32) -> Option<Vec<Vec<u32>>> {
     let size = u32::try_from(group.len()).ok()?;
     let (&first, distance) = (group.first()?, group.get(1).map_or(Some(1), |second| second.checked_sub(group[0]))?);
