@@ -20,7 +20,7 @@ use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::{File, Placement, VerifiedFile};
 use unisono_schedule::Schedule;
 
-/// Reason why a target cannot express a schedule: the fact found, and the accepted ones.
+/// Reason why a target cannot express a schedule: the fact found in the schedule, and the accepted facts.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{target} cannot express this schedule: {reason}")]
 pub struct Refused {
@@ -81,8 +81,8 @@ pub trait Emitter: Sync {
         &[]
     }
 
-    /// Returns a sentence about facts of the target that the plan of a collective omits: work that predictions do not
-    /// count, or results with different bits. Returns `None` if there are none.
+    /// Returns a sentence about facts of the target that the plan of a collective omits, such as work that predictions
+    /// do not count, or results with different bits. Returns `None` if there is no such fact.
     fn note(&self, _collective: &Collective) -> Option<String> {
         None
     }
@@ -101,10 +101,10 @@ pub trait Emitter: Sync {
         Ok(None)
     }
 
-    /// Checks that the target can express a schedule, without writing files if that takes long.
+    /// Checks that the target can express a schedule. If writing the files takes long, the check does not write them.
     ///
     /// # Errors
-    /// Returns the reason why the target cannot.
+    /// Returns the reason why the target cannot express the schedule.
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
         self.emit(proven).map(drop)
     }

@@ -6,8 +6,8 @@ use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph};
 use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// Estimated bytes of memory for a task or an edge: its node with its name, and its part of a trace. [`STEPS_EACH`] is
-/// the estimated number of steps.
+/// Estimated bytes of memory for a task or an edge: a node with its name, and a part of a trace. [`STEPS_EACH`] is the
+/// estimated number of computation steps.
 const BYTES_EACH: u128 = 320;
 const STEPS_EACH: u128 = 64;
 
@@ -53,7 +53,8 @@ pub fn from_tasks(
     })
 }
 
-/// Returns the tasks of a rank as nodes: each after the nodes for which it waits, otherwise in the order of the graph.
+/// Returns the tasks of a rank as nodes. Each node comes after the nodes for which it waits; otherwise the order of the
+/// graph is kept.
 fn nodes(graph: &TaskGraph, rank: u32, units: Units) -> Result<Vec<WorkNode>, NotTasks> {
     let tasks = graph.tasks(rank);
     let place = |task: TaskId| (task.0 - tasks.start) as usize;
@@ -130,8 +131,8 @@ pub fn to_tasks(graph: &WorkloadGraph, seconds_per_tick: f64) -> Result<TaskGrap
     for (rank, nodes) in (0..).zip(of) {
         builder.rank();
         let mut ids: Vec<TaskId> = Vec::with_capacity(nodes.len());
-        // The last task of the queue for communication, and of that for computation, used if queues run in program
-        // order.
+        // The last task of the communication queue, and the last task of the compute queue. Both are used only if
+        // queues run in program order.
         let mut last: [Option<TaskId>; 2] = [None, None];
         for node in nodes {
             let task = match node.work {

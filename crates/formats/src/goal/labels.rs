@@ -5,15 +5,15 @@ use unisono_base::{TaskId, narrow};
 
 use super::line::{Word, Wrong, shown};
 
-/// A label is in the table of numbered labels only if its number is less than this constant plus four times the number
-/// of labels so far, which bounds the table.
+/// A number is stored in the table of numbered labels only if it is less than this constant plus four times the number
+/// of labels so far. This limits the size of the table.
 const MOST_FREE: usize = 1 << 10;
 
-/// Tasks by label; of two definitions of a label, the first one counts.
+/// Tasks by label. If a label is defined twice, the first definition counts.
 #[derive(Default)]
 pub struct Labels {
-    /// First byte of the rank's first label; labels of this letter and a number, such as `l17`, are numbered. 0 at
-    /// first.
+    /// First byte of the rank's first label; 0 before the first label. Labels that consist of this letter and a number,
+    /// such as `l17`, are numbered labels.
     letter: u8,
     /// Tasks of the numbered labels, by number: 1 + the task id, or 0 for none.
     numbered: Vec<u32>,
@@ -35,7 +35,7 @@ impl Labels {
             if number >= self.numbered.len() {
                 self.numbered.resize((number + 1).next_power_of_two(), 0);
             }
-            // A label whose number was too large for this table when it was defined is in `short`.
+            // A label may have been defined when its number was too large for this table; it is then in `short`.
             if self.numbered[number] == 0 && (self.short.is_empty() || self.find_other(label.text).is_none()) {
                 self.numbered[number] = task.0 + 1;
             }

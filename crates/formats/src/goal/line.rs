@@ -27,7 +27,8 @@ const IN_WORD: [bool; 256] = {
 #[derive(Clone, Copy)]
 pub struct Word<'a> {
     pub text: &'a [u8],
-    /// Number of a word of one letter and at most nine digits without leading zeros; `u32::MAX` for others.
+    /// Number of a word that consists of one letter and at most nine digits without leading zeros; `u32::MAX` for other
+    /// words.
     pub number: u32,
 }
 
@@ -38,7 +39,7 @@ impl Word<'_> {
     }
 }
 
-/// Present line of a text, from the present position on. Each line, except the last one, ends with `\n` or `\r\n`.
+/// Current line of a text, from the current position on. Each line, except the last one, ends with `\n` or `\r\n`.
 pub struct Line<'a> {
     rest: &'a [u8],
 }
@@ -82,8 +83,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Takes `token` if it is next, and returns whether it is. The length of the token is constant, so that integers
-    /// are compared.
+    /// If `token` is next, takes it and returns true. The length of the token is constant, so that the comparison is
+    /// done on integers.
     #[inline(always)]
     pub fn take<const N: usize>(&mut self, token: &[u8; N]) -> bool {
         match self.rest.split_first_chunk() {
@@ -132,8 +133,8 @@ impl<'a> Line<'a> {
         self.rest.get(N).is_none_or(|&byte| !IN_WORD[usize::from(byte)]) && self.take(word)
     }
 
-    /// Takes keywords that must be next. `usual` has the blanks that programs write, which are compared with the
-    /// keywords at once; other blanks are accepted too.
+    /// Takes keywords that must be next. `usual` contains the keywords with the blanks that programs usually write; a
+    /// text with these blanks is compared at once. Other blanks are accepted too.
     #[inline(always)]
     pub fn keywords<const N: usize>(&mut self, usual: &[u8; N]) -> Result<(), Wrong> {
         if !self.take(usual) {
@@ -192,7 +193,7 @@ impl<'a> Line<'a> {
     }
 }
 
-// Errors take the text instead of the line, so that a line needs no place in memory.
+// The error functions take the text instead of the line, so that the line can stay in registers.
 
 #[cold]
 fn wrong(rest: &[u8], what: &str) -> Wrong {
@@ -202,8 +203,8 @@ fn wrong(rest: &[u8], what: &str) -> Wrong {
     }
 }
 
-/// Returns the text behind keywords that are next, after any blanks; an error has the first other text, and the keyword
-/// that is missing there.
+/// Returns the text after keywords that are next; blanks are skipped. The error names the first other text, and the
+/// missing keyword.
 #[inline(never)]
 fn spaced<'a, 'k>(rest: &'a [u8], keywords: &'k [u8]) -> Result<&'a [u8], (&'a [u8], &'k [u8])> {
     let mut line = Line::new(rest);

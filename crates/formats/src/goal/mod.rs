@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Source: "Group Operation Assembly Language - A Flexible Way to Express Collective Communication", Hoefler, Siebert,
-//! Lumsdaine, 2009, and the grammar of LogGOPSim's own reader. GOAL has no data: a reduction of a schedule becomes a
-//! calc of as many nanoseconds as the reduction takes on the schedule's machine.
+//! Lumsdaine, 2009, and the grammar of LogGOPSim's own reader. GOAL has no data. A reduction of a schedule becomes a
+//! calc with the nanoseconds that the reduction takes on the schedule's machine.
 
 mod error;
 mod format;
