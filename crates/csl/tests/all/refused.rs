@@ -163,8 +163,8 @@ fn operations() {
 
 #[test]
 fn memory_is_a_hard_limit() {
-    // 38 KiB are 9728 words, one of which is for control wavelets: 4863 in, 4863 out and 2 of scratch memory do not
-    // fit.
+    // 38 KiB are 9728 words, of which one is for control wavelets. 4863 words of input, 4863 of output and 2 of scratch
+    // memory do not fit.
     let of = |elements, scratch| {
         let pe = PeProgram { scratch, ..PeProgram::default() };
         program(Kind::Allreduce, Grid::new(1, 1), elements, vec![pe])

@@ -1,5 +1,5 @@
-//! The interpreter stops a project that differs from a sound one at any of many places. So tests that run projects
-//! detect faults of the emitter there.
+//! The interpreter stops a project that differs from a correct project at any of many places. Tests that run projects
+//! therefore detect faults of the emitter at these places.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -167,10 +167,10 @@ fn tasks() {
 #[test]
 fn what_moves() {
     let f = tree();
-    // The first PE's router stays at its ramp, so wavelets that should pass it wait for ever.
+    // The first PE's router stays at its ramp position, so the wavelets that should pass it wait forever.
     f.stops(f.with("@fadds(tx_c1_4_advance, input"), ", .advance_switch = true", "");
     f.stops(f.with("@mov32(control_c0"), "  @mov32(control_c0, advance_0_1);\n", "");
-    // The root receives once too often, or once too rarely.
+    // The root receives one vector too many, or one too few.
     let twice = "  @fadds(output_0_4, output_0_4, rx_c0_4);\n";
     f.stops("pe_0.csl", twice, &twice.repeat(2));
     f.stops("pe_0.csl", twice, "");

@@ -36,8 +36,8 @@ fn n_body_broadcasts_to_the_devices_after_an_all_gather() {
                     // Before the first step, all data are on the host.
                     "before-kernel P copies x1 0-1 64 0-2 64",
                     "before-kernel V copies x1 0-1 16 0-2 16",
-                    // Each further step gathers the data that the devices have written, and copies the whole to both
-                    // devices.
+                    // Each further step gathers the data that the devices have written, and copies the whole buffer to
+                    // both devices.
                     "before-exchange P copies x3 1-0 16 2-0 16",
                     "after-exchange P broadcast x3 128",
                 ]
@@ -152,7 +152,7 @@ fn tasks_on_the_host_read_the_host_memory() {
     let program = Program::parse(text).unwrap();
     let report = followed(&program, 1, Rules::Full, 0, 4);
     assert_eq!(lines(&report, "say"), ["before-kernel A copies x1 1-0 16 2-0 16 3-0 16 4-0 16"]);
-    // On several nodes a gather brings the other parts to the host, so they need no copy.
+    // On several nodes, a gather brings the parts of other nodes to the host, so these parts need no copy.
     let report = followed(&program, 2, Rules::Full, 0, 2);
     assert_eq!(lines(&report, "say"), ["before-exchange A copies x1 1-0 16 2-0 16"]);
     let wrong = Program::parse(&text.replace("host\",", "gpu\",")).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! Exchanges by messages: they are proved, run with data, refused if an element is missing or misplaced, and equal
-//! whether one rank lists them or all ranks do.
+//! Exchanges by messages. They are proved, run with data, and refused if an element is missing or misplaced. The result
+//! is the same if one rank lists the messages or all ranks do.
 
 use proptest::prelude::*;
 use unisono_discover::{
@@ -162,7 +162,7 @@ fn agree(parts: &[RankPart]) -> usize {
 
 #[test]
 fn a_rank_does_the_same_whether_it_lists_all_messages_or_its_own() {
-    // The ranks are so many that all pairs are too many to list, and few enough to list them in a test.
+    // The number of ranks is so large that not all pairs are listed, and small enough that the test can list them.
     let few = 300;
     assert!(u64::from(few) * u64::from(few - 1) > MOST_MESSAGES);
     let halo = Mapper::Neighborhood([2, 0, 0]);

@@ -74,9 +74,9 @@ fn stencil_then_all(between: usize) -> Program {
     program(&[("A", "[64]", false), ("B", "[64]", false)], &tasks)
 }
 
-/// D: a forward without communication hides nothing. The paper's rules push 24 times on 4 nodes. The full rules find
-/// the later reader and need one all-gather or, if that reader is outside the window, 6 pushes of a halo and one
-/// collective.
+/// D: a forward without communication does not hide the writer from later readers. The paper's rules push 24 times on 4
+/// nodes. The full rules find the later reader and need one all-gather. If that reader is outside the window, they need
+/// 6 pushes of a halo and one collective.
 #[test]
 fn d_a_vanished_forward_hides_no_producer() {
     let paper = report_of(&stencil_then_all(0), 4, Rules::Paper);
@@ -155,7 +155,7 @@ fn f_fewer_chunks_than_ranks() {
     }
 }
 
-/// G: accesses count for their own buffer only, byte counts do not overflow, and overlapping parts are not a scatter in
+/// G: accesses count for their own buffer only, byte counts do not overflow, and overlapping parts are not a scatter by
 /// the paper's rules.
 #[test]
 fn g_buffers_bytes_and_overlaps() {

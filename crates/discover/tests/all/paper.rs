@@ -125,7 +125,7 @@ fn is_disjoint(mapper: &Mapper, geometry: &Geometry, dims: usize) -> bool {
     let depends = dependence(mapper, dims);
     (0..geometry.dims).filter(|&k| is_cut(geometry, k)).all(|k| {
         depends.iter().enumerate().any(|(d, by)| {
-            // A halo makes neighbors overlap; a shift does not.
+            // A halo makes neighbors overlap, but a shift does not.
             by.is_some_and(|(by, _)| by == k) && !matches!(mapper, Mapper::Neighborhood(halo) if halo[d] > 0)
         })
     })

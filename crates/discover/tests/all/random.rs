@@ -48,13 +48,13 @@ fn discover(program: &Random, nodes: u32, rules: Rules, window: usize) -> (Vec<O
     (kept, all)
 }
 
-/// Returns the number of elements that must come from another rank: one for each version of a point and each rank that
-/// reads it without having it. Partial results are not counted.
+/// Returns the minimum number of elements that must come from another rank: one for each version of a point and each
+/// rank that reads the version without having it. Partial results are not counted.
 fn least_elements(program: &Random, tasks: &[OwnedTask], nodes: u32) -> u64 {
     let mut moved = 0;
     for (b, about) in program.buffers.iter().enumerate() {
         let n = buffer_box(about).volume() as usize;
-        // For each point, whether each rank has its present contents; `None` if these are partial.
+        // For each point, whether each rank has the present contents of the point; `None` if the contents are partial.
         let mut has: Vec<Option<Vec<bool>>> = vec![Some(vec![true; nodes as usize]); n];
         for task in tasks {
             let chunks = chunks(&task.geometry, nodes);

@@ -1,5 +1,5 @@
 //! Tests of GOAL: a written graph reads back as the same graph, errors name the line of a mistake, and no text makes
-//! the reader panic or reserve more memory than the text fills.
+//! the reader panic or allocate more memory than the text needs.
 
 mod labels;
 

@@ -94,7 +94,7 @@ fn every_algorithm_runs_and_reads_back() {
             for ranks in 1..=9 {
                 for elements in [u64::from(ranks) * 4, 12, 7] {
                     number += 1;
-                    // Only the long run has all cases with many ranks.
+                    // Cases with many ranks run only in the long run.
                     if ranks > 5 && ranks != 8 && !crate::soak::runs(number) {
                         continue;
                     }
@@ -130,7 +130,7 @@ fn every_algorithm_runs_and_reads_back() {
                                 assert_eq!(a.expression_class, b.expression_class, "{what}");
                                 assert_eq!(a.repeatable, b.repeatable, "{what}");
                                 assert_eq!(again.collective(), schedule.collective(), "{what}");
-                                // The imported schedule is written again, perhaps with different scratch memory.
+                                // The imported schedule is written again. Its scratch memory may differ.
                                 check_run(&again, &emit(&again).unwrap_or_else(|e| panic!("{what}: {e}")), &what);
                             }
                         }
@@ -149,8 +149,8 @@ fn every_algorithm_runs_and_reads_back() {
     assert_eq!(types.iter().map(String::as_str).collect::<Vec<_>>(), all, "every step type comes about");
 }
 
-/// Returns the ring that msccl-tools makes from `allreduce_a100_ring.py 2 1 1`: in place, so that steps read and write
-/// `i`.
+/// Returns the ring that msccl-tools makes from `allreduce_a100_ring.py 2 1 1`. The ring is in place, so steps read and
+/// write `i`.
 fn ring_of_two(inplace: u32) -> String {
     let step = |s: u32, kind: &str, at: u32| {
         format!(

@@ -2,9 +2,10 @@
 //! on the lines at which they occur.
 //!
 //! `; verify` proves the schedule and checks its placement. `; error: CODE` on an instruction's line expects a finding
-//! with that code at that instruction; on any other line it expects a finding without an instruction. There must be no
-//! other findings. Facts follow the command: `; verify repeatable=false`. A file without errors must be equal after it
-//! is printed and read again. `; parse` expects that the parser refuses the file with the message after `; message:`.
+//! with that code at that instruction; on any other line it expects a finding without an instruction. Other findings
+//! are not permitted. Facts follow the command: `; verify repeatable=false`. A file without errors must be equal after
+//! it was printed and read again. `; parse` expects that the parser refuses the file with the message after `;
+//! message:`.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -30,6 +30,6 @@ fn a_path_of_very_many_segments() {
             assert_eq!(distances.hops(&placed.schedule, stream, NodeId(0)), pes - 1);
         })
     });
-    // If each segment searched the whole path, the long path would take 400 times as long.
+    // If each segment caused a search of the whole path, the long path would take 400 times as long.
     assert!(long < 100 * short, "{short} ns for a short path, {long} ns for one of twenty times its length");
 }

@@ -1,4 +1,4 @@
-//! Allocations on random machines, failures and jobs. No board is used if it failed, or used twice, a job has the
+//! Allocations on random machines, failures and jobs. No failed board is used, no board is used twice, a job has the
 //! requested boards in a set that its rule allows, and utilization never exceeds the healthy boards.
 
 use unisono_base::mix;
@@ -138,8 +138,8 @@ fn the_same_seed_gives_the_same_samples() {
     assert_ne!(run(7).first, run(8).first);
 }
 
-/// With the same number of boards, the same boards fail and the same jobs are drawn, and jobs on any free boards all
-/// fit.
+/// With equal numbers of boards, the same boards fail and the same jobs are drawn. All jobs fit if they may use any
+/// free boards.
 #[test]
 fn networks_of_the_same_number_of_boards_have_the_same_jobs() {
     let spaces = [

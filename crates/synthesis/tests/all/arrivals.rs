@@ -20,7 +20,7 @@ fn grown(graph: &Graph, hops: &[f64], depth: Option<u32>, chunks: u32) -> Vec<Ve
     grow(&links, hops, &all, depth, &known, 4.0 * bound * f64::from(chunks))
 }
 
-/// Two boxes of two ranks, with a fast link in each box and a slow link from each rank to the other box. A slow link is
+/// Two boxes of two ranks. Each box has a fast link, and each rank has a slow link to the other box. A slow link is
 /// idle until the block of the other rank of its box could arrive.
 #[test]
 fn a_block_crosses_over_the_link_of_its_rank() {

@@ -37,7 +37,7 @@ fn by_program(graph: &Graph) -> f64 {
 fn tori_are_bound_by_their_longest_dimension() {
     for dims in [&[4_u32, 4][..], &[8, 4], &[5, 7], &[2, 4, 8], &[8, 8, 8], &[16, 16]] {
         let graph = torus(dims);
-        // The units on an arc of a ring of k ranks among n: n times the mean distance, divided by two directions.
+        // The units on an arc of a ring of k ranks among n ranks: n times the mean distance, divided by two directions.
         let of = |&k: &u32| {
             let mean = (0..k).map(|d| f64::from(d.min(k - d))).sum::<f64>() / f64::from(k);
             // A ring of two ranks has one arc of twice the rate in each direction.

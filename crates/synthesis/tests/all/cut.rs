@@ -35,8 +35,8 @@ proptest! {
         prop_assert!(roots.is_empty() || again == found);
     }
 
-    /// A scatter takes the longest time over all sets with the root, of the ranks outside by the rate of the arcs that
-    /// leave. The certificate of the cut proves this time.
+    /// The time of a scatter is the maximum, over all sets that contain the root, of the number of ranks outside
+    /// divided by the rate of the arcs that leave the set. The certificate of the cut proves this time.
     #[test]
     fn the_cut_of_a_scatter_is_the_best_of_all(
         ranks in 2_u32..9,

@@ -136,7 +136,7 @@ fn tori_reach_their_cut_at_their_diameter() {
         assert!(forest.time <= bound * 1.05, "{dims:?} {} {bound}", forest.time);
         assert_eq!(Ok(forest.depth), fabric.least_depth(Roots::All));
         check(&fabric, &forest, chunks);
-        // The same forest, found without the symmetry.
+        // The same forest is found without the symmetry.
         if ranks(&fabric) > 16 {
             continue;
         }
@@ -216,8 +216,8 @@ fn forests_are_repaired_after_failures() {
     }
 }
 
-/// Without links that are busy for long, every rank receives a short block after the latency of its shortest path, over
-/// other ranks too.
+/// If no link is busy for long, every rank receives a short block after the latency of its shortest path. The path may
+/// pass over other ranks.
 #[test]
 fn short_blocks_arrive_after_the_least_latency() {
     let mut relayed = 0;
@@ -247,7 +247,7 @@ fn short_blocks_arrive_after_the_least_latency() {
         }
         let (root, bytes) = (Roots::One(0), 16);
         let expected = least.into_iter().fold(0.0, f64::max);
-        // Otherwise no message arrives sooner over another rank, or all latencies are equal.
+        // Otherwise, no message arrives sooner over another rank, or all latencies are equal.
         let Some(depth) = fabric.soonest_depth(root, bytes) else { continue };
         relayed += 1;
         for runs in [Runs::Down, Runs::Up] {

@@ -13,7 +13,7 @@ use unisono_synthesis::{
 };
 
 proptest! {
-    /// The least time is compared with all divisions of the units among three arcs.
+    /// The least time is compared with the minimum over all divisions of the units among three arcs.
     #[test]
     fn whole_units_take_the_least_time(rates in prop::array::uniform3(1_u64..9), units in 0_u64..20) {
         let ends = |shared: [u64; 3]| (0..3).map(|at| shared[at] as f64 / rates[at] as f64).fold(0.0, f64::max);

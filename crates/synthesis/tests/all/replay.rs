@@ -5,9 +5,9 @@ use unisono_synthesis::{
     internals::jobs::{Jobs, Work},
 };
 
-/// Rank 0 sends to ranks 1 and 2 on separate links, and rank 1 forwards its message to rank 3. A message takes 1 on a
-/// link, with a latency of 2, and 3 on a host: rank 0 has sent at 3 and 6, and ranks 1 and 2 have received at 9 and 12.
-/// Rank 1 has sent at 12, and rank 3 has received at 18.
+/// Rank 0 sends to ranks 1 and 2 on separate links, and rank 1 forwards its message to rank 3. A message takes time 1
+/// on a link, with a latency of 2, and time 3 on a host. So rank 0 has sent at 3 and 6, and ranks 1 and 2 have received
+/// at 9 and 12. Rank 1 has sent at 12, and rank 3 has received at 18.
 #[test]
 fn hosts_work_on_one_message_after_the_other() {
     let mut jobs = Jobs::default();

@@ -72,7 +72,7 @@ fn messages_are_cut_at_every_batch() {
     assert_eq!(batches(3, 6, 100).collect::<Vec<_>>(), [(3, 6)]);
 }
 
-/// The blocks of one root leave it evenly on all of its links, and end when it has sent them.
+/// The blocks of one root leave the root evenly on all of its links, and end when the root has sent them.
 #[test]
 fn trees_of_one_root_load_its_links_evenly() {
     for (dims, chunks) in [(&[4_u32, 4][..], 4), (&[5, 7], 2), (&[8, 8], 1), (&[4, 4, 4], 1), (&[32, 32], 1)] {
@@ -107,7 +107,7 @@ fn tori_end_with_their_bound() {
         let end = scatter.end(&graph, 16, 0.0, Runs::Down, None).0;
         assert!(end < 1.01 * bound, "{dims:?} {end} {bound}");
     }
-    // The same, found without the symmetry.
+    // The same result is found without the symmetry.
     let graph = torus(&[8, 4]);
     let fabric = Fabric::new(graph.clone(), &[], 0.0);
     let scatter = fabric.scatter(Roots::All, 4).unwrap();
@@ -126,7 +126,8 @@ proptest! {
         let graph = crate::common::drawn(ranks, relays, cables);
         let fabric = Fabric::new(graph.clone(), &[], 0.0);
         let flow = fabric.concurrent_flow().unwrap();
-        // With any paths, the time is near the bound; with the paths of the network, trees exist.
+        // If trees may use any paths, the time is near the bound. If trees must use the paths of the network, trees
+        // exist.
         let any = Grower::new(&graph, None, &flow.prices, flow.time(), Ways::Any).scatter(64).unwrap();
         check(&graph, &any);
         prop_assert!(any.time >= flow.time() * (1.0 - 1e-9));

@@ -19,9 +19,9 @@ fn the_longest_chain_goes_first() {
     assert_eq!(begins_and_end(&jobs, &[1.0, 0.5], &[0.25; 2]), (vec![1.0, 0.0, 1.25], 3.5));
 }
 
-/// Two trees with four chunks each leave on link 0; each continues on a separate link, which is half as fast. With
-/// turns, both of these links are always busy. If all chunks of one tree went first, the last chunk of the other would
-/// end at 12.
+/// Two trees with four chunks each leave on link 0. Each tree continues on a separate link, which is half as fast. With
+/// turns, both of these links are always busy. If all chunks of one tree went first, the last chunk of the other tree
+/// would end at 12.
 #[test]
 fn trees_take_turns() {
     let mut jobs = Jobs::default();
@@ -37,7 +37,7 @@ fn trees_take_turns() {
     assert_eq!(begins_and_end(&jobs, &[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
 }
 
-/// A message on link 1 follows the first message on link 0, whose data arrives at 1 and is expected at 3. In that order
+/// A message on link 1 follows the first message on link 0. Its data arrives at 1 and is expected at 3. In that order
 /// all messages end by 2.
 #[test]
 fn data_is_expected_late() {
@@ -49,8 +49,8 @@ fn data_is_expected_late() {
     assert_eq!(begins_and_end(&jobs, &[1.0; 2], &[0.0; 2]), (vec![0.0, 3.0, 1.0], 2.0));
 }
 
-/// A rank with one send machine sends on two links. Each message occupies the machine until its last of four packets
-/// starts.
+/// A rank with one send machine sends on two links. Each message occupies the machine until the last of its four
+/// packets starts.
 #[test]
 fn messages_wait_for_a_machine_of_their_rank() {
     let mut jobs = Jobs::default();

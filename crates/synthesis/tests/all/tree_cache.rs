@@ -11,7 +11,7 @@ use unisono_synthesis::{
     },
 };
 
-/// Locked by tests that expect an answer in the cache, or empty it.
+/// Tests lock this mutex if they expect an answer in the cache, or empty the cache.
 static CACHE: Mutex<()> = Mutex::new(());
 
 fn line(ranks: u32, rate: u64) -> Graph {
@@ -48,7 +48,7 @@ fn growths_are_told_apart_by_their_shares() {
 #[test]
 fn the_oldest_goes() {
     let graph = |rate: usize| line(64, 10 + rate as u64);
-    // The most packings of a line that are cached.
+    // The maximum number of packings of a line that are cached.
     let most = MOST_EDGES / (64 * 2 * 63);
     let ask = |rate| packing(&graph(rate), vec![0], None, (0.0, None)).unwrap();
     let all: Vec<_> = (0..=most).map(ask).collect();
@@ -57,8 +57,9 @@ fn the_oldest_goes() {
     assert_eq!(ask(most).time.to_bits(), all[most].time.to_bits());
 }
 
-/// Forests and timetables of networks of which nodes failed, with several directions, sizes and numbers of chunks, are
-/// equal with an empty cache and with one that has the answers to all questions and to similar ones.
+/// Some nodes of the networks failed. Their forests and timetables, with several directions, sizes and numbers of
+/// chunks, are equal with an empty cache and with a cache that has the answers to all questions and to similar
+/// questions.
 #[test]
 fn answers_are_those_of_a_new_process() {
     let _alone = CACHE.lock().unwrap_or_else(PoisonError::into_inner);

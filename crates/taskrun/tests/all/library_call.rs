@@ -41,7 +41,7 @@ fn calls_stay_within_their_memory() {
     let all = |bytes, count, rows: usize| side(false, bytes, &vec![count; rows], &vec![0; rows]);
     let cases = [
         (Function::Allgather, false, with(None), SIDES),
-        // Memory has the bytes of one rank's part, although all ranks have parts.
+        // The memory has the bytes of one rank's part, although all ranks have parts.
         (Function::Allgather, false, with(side(false, 64, &[64], &[])), COUNTS),
         (
             Function::Allgather,

@@ -1,5 +1,5 @@
 //! All ranks of a program in one thread: a message layer on `unisono_runtime::Mail`, and collectives that are executed
-//! when all ranks have started them. Messages and collectives complete at moments drawn from a seed.
+//! when all ranks have started them. A seed determines the moments at which messages and collectives complete.
 
 use std::{
     collections::BTreeMap,

@@ -386,7 +386,7 @@ fn judged(seed: u64, ways: &RefCell<BTreeMap<&'static str, u64>>) {
             let mut routes = Routes::new(by_messages);
             let mut proofs = proved.proofs;
             let prepared = run.prepare(|operation, buffer| {
-                // The run is taken meanwhile, so a second preparation finds nothing to prepare.
+                // `prepare` has taken the state of the run, so a second preparation finds nothing to prepare.
                 assert_eq!(run.prepare(|_, _| -> Result<_, ()> { panic!("seed {seed}: prepared twice") }), Ok(false));
                 routes.prepare(&*rank, (&rank.discovery, &mut proofs), &rank.memory, operation, buffer)
             });

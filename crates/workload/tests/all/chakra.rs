@@ -164,7 +164,8 @@ fn sizes_are_read_from_any_numeric_field() {
 
 #[test]
 fn nodes_follow_their_dependencies() {
-    // Compute 5 of 20 us waits for metadata that waits for the allreduce, which comes later in the file.
+    // Node 5, compute of 20 us, waits for metadata, which waits for the allreduce. The allreduce comes later in the
+    // file.
     let of = |_| {
         let host = node(9, COMPUTE, &[]).number(7, 1000).attribute("is_cpu_op", 27, 1);
         let computed = node(5, COMPUTE, &[7]).number(7, 20);
@@ -180,7 +181,7 @@ fn nodes_follow_their_dependencies() {
 }
 
 proptest! {
-    /// A refused order names a node that depends on itself, not one that only follows such nodes.
+    /// The error about a missing order names a node that depends on itself, not a node that only follows such nodes.
     #[test]
     fn a_refused_order_names_a_node_of_a_cycle(
         nodes in 1_usize..9,

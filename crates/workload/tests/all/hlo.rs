@@ -107,7 +107,7 @@ fn parts_that_a_device_takes_decide_what_suffices() {
         format!("  {name} = f32[{elements}]{{0}} dynamic-slice(%g, {offset}), dynamic_slice_sizes={{{elements}}}\n")
     };
     assert_eq!(found(&slice("ROOT %s", 64, "%o")), [(Kind::Alltoall, 32)]);
-    // More than a part, twice a part, an offset that is equal on all devices, and another use.
+    // More than a part, twice a part, an offset that is equal on all devices, and another use are not findings.
     assert_eq!(found(&slice("ROOT %s", 65, "%o")), []);
     assert_eq!(found(&(slice("%s", 64, "%o") + &slice("ROOT %t", 64, "%o"))), []);
     assert_eq!(found(&("  %c = s32[] constant(3)\n".to_owned() + &slice("ROOT %s", 64, "%c"))), []);
@@ -164,7 +164,8 @@ fn shown(nodes: &[WorkNode]) -> Vec<String> {
     nodes.iter().map(one).collect()
 }
 
-/// XLA's printer names the halves of any asynchronous operation after the operation.
+/// The name of each half of an asynchronous operation begins with the name of the operation, as XLA's printer writes
+/// it.
 #[test]
 fn halves_named_after_their_operation_take_no_time_of_their_own() {
     let groups = "channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true";
@@ -187,7 +188,7 @@ fn halves_named_after_their_operation_take_no_time_of_their_own() {
     assert_eq!(shown(&nodes(&module(fused, local))), ["s: 0, 512", "f: 0, 512"]);
 }
 
-/// A permutation that the compiler split: the end of the receive waits for the send with the same pairs.
+/// The compiler split a permutation: the end of the receive waits for the send with the same pairs.
 #[test]
 fn sends_and_receives_are_permutations() {
     let pairs = "frontend_attributes={_xla_send_recv_pipeline=\"0\",_xla_send_recv_source_target_pairs={{0,1},{1,2}}}";

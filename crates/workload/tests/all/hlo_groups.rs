@@ -45,7 +45,7 @@ fn axes_of_meshes() {
     assert_eq!(with("'b'"), iota("[8,3]<=[2,3,4]T(0,2,1)"));
     assert_eq!(with("'c'"), iota("[6,4]<=[24]"));
     assert_eq!(with("'c','a'"), iota("[3,8]<=[2,3,4]T(1,2,0)"));
-    // Halves of the axis of 4: groups whose members are 2 apart, and groups whose members are adjacent.
+    // Parts of the axis of 4: groups whose members are 2 apart, and groups whose members are adjacent.
     assert_eq!(with("'c':(1)2"), iota("[12,2]<=[6,2,2]T(0,2,1)"));
     assert_eq!(with("'c':(2)2"), iota("[12,2]<=[24]"));
 }

@@ -40,7 +40,7 @@ fn a_repeated_collective_is_found_through_copies_and_barriers() {
                    %c = f32[64]{0} get-tuple-element(%o), index=0\n  %d = f32[64]{0} copy(%c)\n";
     let lines = reduced("a", "x", PAIRS) + barrier + &reduced("r", "d", PAIRS);
     assert_eq!(found(&lines), [("r".to_owned(), repeats("a"))]);
-    // Other groups, another operand, another operation.
+    // None is redundant: other groups, another operand, another operation.
     assert_eq!(found(&(reduced("a", "x", PAIRS) + &reduced("r", "x", ALL))), []);
     assert_eq!(found(&(reduced("a", "x", PAIRS) + "  %n = f32[64]{0} negate(%x)\n" + &reduced("r", "n", PAIRS))), []);
     assert_eq!(found(&(exchanged("a", "x", PAIRS) + &reduced("r", "x", PAIRS))), []);

@@ -79,7 +79,8 @@ pub fn check_outputs(files: &Files, c: &Collective, seed: u64) {
     for (rank, output) in interpreter::run_held_up(files, &inputs(c), seed).iter().enumerate() {
         for e in 0..c.output_len(rank as u32) {
             let reduced = |ranks, e| (0..ranks).map(|r| value(r, e)).reduce(combine).unwrap();
-            // Index of the block and of the element in it; below, the first element of this rank's block.
+            // The index of the block, and the index of the element in the block. `own` is the index of the first
+            // element of this rank's block.
             let (from, at) = ((e / c.elements) as usize, e % c.elements);
             let own = rank as u32 * c.elements;
             let wanted = match c.kind {

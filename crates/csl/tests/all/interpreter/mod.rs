@@ -3,9 +3,9 @@
 //!
 //! It shares no code with the emitter. Each PE runs its tasks and vector operations one element at a time; wavelets
 //! move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled; PEs and routers
-//! may be held up at random, so that other orders occur. The interpreter stops a program that breaks a rule: those of
-//! [`rules`], two operations that run together on one queue or microthread, a wavelet that nothing takes, a PE that
-//! does not end.
+//! may be held up at random, so that other orders occur. The interpreter stops a program that breaks a rule of
+//! [`rules`], runs two operations at the same time on one queue or microthread, leaves a wavelet that no PE takes, or
+//! has a PE that does not end.
 
 mod layout;
 mod modules;
@@ -116,7 +116,7 @@ impl Wafer {
         for pe in pes.iter_mut() {
             pe.launch(function);
         }
-        // After a round in which nothing moved, nothing is held up for one round.
+        // After a round without any move, no PE or router is held up for one round.
         let mut all_move = *seed == 0;
         loop {
             let mut moved = false;
@@ -168,7 +168,7 @@ fn operator(text: &str) -> fn(f32, f32) -> f32 {
     }
 }
 
-/// Moves a wavelet of one color, if one waits and the next routers have room; a hop takes a round.
+/// Moves a waiting wavelet of one color, if the next routers have room. A hop takes a round.
 fn pass(layout: &Layout, routers: &mut [Vec<Router>], (pe, n): (usize, usize), round: u64) -> bool {
     let r = &routers[pe][n];
     let position = r.positions[r.at].clone();

@@ -109,7 +109,7 @@ pub struct Pe {
     bound: BTreeMap<String, u64>,
 }
 
-/// Color of an operand whose queue has none: nothing arrives, without an error.
+/// The color of an operand whose queue has no color: no wavelet arrives, and no error is reported.
 const UNBOUND: u64 = u64::MAX;
 
 impl Pe {
@@ -243,7 +243,7 @@ impl Pe {
         let on = |name: &str| fields.field(name).is_some();
         let bound = self.bound.get(queue.name()).copied().unwrap_or(UNBOUND);
         let given = fields.field("fabric_color").map(|e| self.number(e));
-        // On the WSE-3 a queue without its color moves nothing.
+        // On the WSE-3, a queue without its color moves no wavelets.
         let color = if self.is_wse3 { bound } else { given.unwrap() };
         assert!(!self.is_wse3 || color == UNBOUND || given.is_none_or(|g| g == color), "a queue of another color");
         let extent = fields.field("extent").unwrap().int();
@@ -312,7 +312,7 @@ impl Pe {
             self.statements(&body);
             moved = true;
         }
-        // `compute` waits for an operation that activates nothing.
+        // `compute` waits for an operation that does not activate a task.
         while !self.running.iter().any(|o| o.activates.is_none())
             && let Some(s) = self.sequence.pop_front()
         {

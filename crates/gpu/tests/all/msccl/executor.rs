@@ -1,5 +1,5 @@
 //! An executor of MSCCL files, written from the original interpreter and not from the importer. Thread blocks run step
-//! by step, with flags and with FIFOs for two chunks. Data are 64-bit sums, one number for each chunk.
+//! by step, with flags and with FIFOs for two chunks. The data are 64-bit sums, one number for each chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 

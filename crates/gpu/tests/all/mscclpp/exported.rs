@@ -32,7 +32,8 @@ fn class(schedule: &Schedule) -> Option<String> {
     verify(schedule, Method::Auto).expression_class
 }
 
-/// Asserts that a plan reads back to the results of the schedule, and that launches of the plan compute them.
+/// Asserts that a plan is read back as a schedule with the same results, and that launches of the plan compute these
+/// results.
 fn holds(text: &str, schedule: &Schedule, seeds: u64, what: &str) -> Value {
     let c = schedule.collective();
     let facts = Facts { elements: Some(c.elements.into()), dtype: Some(c.dtype), ..Facts::default() };
@@ -173,7 +174,7 @@ fn plans_in_place_copy_the_inputs_that_they_need_later() {
             assert_eq!(plan["inplace"], in_place, "{what}");
             let found = checked(&plan).unwrap();
             assert_eq!(found.keeps_input, (!in_place).then_some(true), "{what}");
-            // A plan for one buffer or for two must run with either.
+            // A plan written for one buffer must also run with two buffers, and vice versa.
             plan["inplace"] = json!(!in_place);
             assert!(checked(&plan).unwrap().diagnostics.is_empty(), "{what}");
             plan["inplace"] = json!(true);
@@ -182,7 +183,7 @@ fn plans_in_place_copy_the_inputs_that_they_need_later() {
             };
             let ops = &plan["gpus"][0]["threadblocks"][0]["ops"];
             let Some(at) = ops.as_array().unwrap().iter().position(is_copy) else { continue };
-            // Without the copy, the data that is sent later has been overwritten.
+            // Without the copy, the data that is sent later would have been overwritten.
             let (from, to) = (ops[at]["src_buff"].clone(), ops[at]["dst_buff"][0]["index"].as_u64().unwrap());
             let size = from[0]["size"].as_u64().unwrap();
             let ops = plan["gpus"][0]["threadblocks"][0]["ops"].as_array_mut().unwrap();
@@ -308,7 +309,7 @@ fn thread_blocks_share_the_work_of_a_gpu() {
     assert_eq!([shares(4 << 8), shares(4 << 14), shares(4 << 20)], [None, Some(2), Some(16)]);
 }
 
-/// An allgather over the first GPU, which sends its own input and then all that arrived.
+/// An allgather over the first GPU, which sends its own input and then all data that arrived.
 fn over_the_first(ranks: u32, len: u32) -> Schedule {
     let c = Collective::new(Kind::Allgather, ranks, len.into(), 0, Operator::Sum, Dtype::I32).unwrap();
     let mut b = Builder::new(c);
@@ -381,7 +382,8 @@ fn switches_add_and_store_by_switch_channels() {
                 let choices = Choices { in_place: Some(in_place), thread_blocks: Some(shares), ..Choices::default() };
                 let text = emit_as(&schedule, &choices).unwrap_or_else(|e| panic!("{what}: {e}"));
                 let plan = holds(&text, &schedule, if ranks < 8 { 8 } else { 2 }, &what);
-                // Each GPU requests its share of sums that all get, if they are few: 32 bytes are two shares of 16.
+                // Each GPU requests its share of the sums that all GPUs get, if these sums are few: 32 bytes are two
+                // shares of 16 bytes.
                 let leaders = if kind == Kind::Allreduce && pieces < ranks { 2 } else { 1 };
                 assert_eq!(named(&plan, op).count(), (pieces * shares * leaders) as usize, "{what}");
                 assert_eq!(plan["min_message_size"], pieces * 32, "{what}");

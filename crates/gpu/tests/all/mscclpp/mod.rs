@@ -338,7 +338,7 @@ fn limits_of_the_runtime_are_told() {
     );
     assert_eq!(put(|op| op["reduce_op"] = json!("max")), ["reduce_op is \"max\", and the runtime always adds"]);
     assert_eq!(with(&|plan| plan["buffer_alignment"] = json!(4)).len(), 1);
-    // Some fields overwrite others in the loader, and some kernels do not exist.
+    // In the loader, some fields overwrite other fields. Some kernels do not exist.
     assert_eq!(
         put(|op| op["barrier_id"] = json!(5)),
         ["put has no barrier_id, and the runtime stores it over another operand"]

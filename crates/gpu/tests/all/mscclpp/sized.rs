@@ -308,7 +308,7 @@ fn thread_blocks_share_a_channel_in_an_order() {
             .message
             .starts_with("thread blocks 0 and 1 both signal memory channel 0 of gpu 0 to gpu 1; ")
     );
-    // A release before the meeting of the threads orders nothing.
+    // A release before the meeting of the threads does not order any access.
     let mut early = shared_channel("semaphore");
     let ops = early["gpus"][0]["threadblocks"][0]["ops"].as_array_mut().unwrap();
     let last = ops.len() - 1;
@@ -327,7 +327,7 @@ fn threads_of_a_block_share_a_channel_in_an_order() {
                 let at = ops.iter().position(|op| op["name"] == other).unwrap();
                 let mut both = ops[at].clone();
                 both["channel_ids"] = json!([0, 0]);
-                // The second thread uses the channel too, with or without a meeting before.
+                // The second thread uses the channel too, with or without a preceding meeting.
                 let behind = if meets && other == name { vec![json!({"name": "nop"}), both] } else { vec![both] };
                 let behind = if other == name || name == "both" { behind } else { vec![ops[at].clone(); 2] };
                 ops.splice(at + 1..at + 1, behind);

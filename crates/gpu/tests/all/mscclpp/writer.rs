@@ -207,7 +207,7 @@ fn ring_packets(n: usize) -> Value {
     w.plan
 }
 
-/// Each GPU reads its part of all inputs, adds these and stores the sum in all of them.
+/// Each GPU reads its part of all inputs, adds these parts, and stores the sum to all GPUs.
 fn allreduce_reads(n: usize) -> Value {
     let mut w = Writer::new("allreduce", "Simple", true, n, 1, [n, n, 0]);
     w.meet(true);
@@ -346,7 +346,7 @@ fn reduce_scatter(n: usize) -> Value {
             let to = w.remote(g, 0, "memory", p, &local("s", g, 1));
             drop(to);
             let source = w.remote(g, 0, "memory", p, &local("i", g, 1));
-            // A get has one index for source and destination.
+            // A get has a single index for its source and its destination.
             let index = source["index"].clone();
             let slot = json!({"type": "s", "index": index, "size": 1});
             w.nop(g, 0);
@@ -371,7 +371,7 @@ fn reduce_scatter(n: usize) -> Value {
     w.plan
 }
 
-/// The switch adds and stores, and each GPU requests this for its part.
+/// The switch adds and stores. Each GPU requests this operation for its part.
 fn allreduce_switch(n: usize) -> Value {
     let mut w = Writer::new("allreduce", "Simple", true, n, 1, [n, n, 0]);
     w.meet(true);

@@ -33,8 +33,8 @@ fn links_lead_back() {
                 links[level] += 1;
             }
         }
-        // The 2x4 mesh of a socket has 10 links, 16 sockets have 120, and each line of d nodes d (d - 1) / 2, all in
-        // both directions.
+        // The 2x4 mesh of a socket has 10 links, 16 fully connected sockets have 120 links, and each line of d nodes
+        // has d (d - 1) / 2 links, all in both directions.
         let dims = layout.dims();
         let between: u32 = dims.iter().map(|d| nodes * (d - 1)).sum();
         assert_eq!(links, [nodes * 16 * 20, nodes * 240, between]);

@@ -42,7 +42,7 @@ fn healthy_parts_keep_rows_and_columns() {
         let topology = topology(torus, failed);
         let part = AcceleratorGrid::of("m", &*topology, Some(shape.parse().unwrap())).map_err(|e| e.to_string())?;
         let kept = topology.kept().unwrap();
-        // The ranks of a shape keep their accelerators when the part is named by its shape again.
+        // If the part is named by its shape again, the ranks keep their accelerators.
         let named = AcceleratorGrid::shape(&part.nodes, &*topology).unwrap();
         assert_eq!(AcceleratorGrid::of("m", &*topology, Some(named)).unwrap().nodes, part.nodes);
         let note = note_on_lost_rows(&*topology, &part.extents);

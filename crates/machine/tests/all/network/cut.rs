@@ -20,7 +20,7 @@ fn rings_cliques_and_stars_are_cut_as_known() {
         (0..n).for_each(|a| (a + 1..n).for_each(|b| clique.cable(a, b, Cable::Aoc)));
         let mut star = PlaneBuilder::new(n, 1, 0).unwrap();
         (0..n).for_each(|node| star.cable(node, n, Cable::Dac));
-        // The cut crosses two links of a ring, half times half links of a clique, and the links of one half of a star.
+        // The cut crosses two links of a ring, `half * half` links of a clique, and the links of one half of a star.
         let half = f64::from(n / 2);
         assert_eq!(bisection_share(&ring.finish().unwrap(), 1), Some(2.0 / half));
         assert_eq!(bisection_share(&clique.finish().unwrap(), 1), Some(half));
@@ -47,7 +47,7 @@ fn a_cut_adds_up_the_rates_of_its_links() {
     assert_eq!(bisection_share(&stars.finish().unwrap(), 1), Some(0.375));
 }
 
-/// Rates differ by 24 orders of magnitude, and the slow link is not rounded away.
+/// Rates may differ by 24 orders of magnitude. The slow link must not be lost by rounding.
 #[test]
 fn the_slowest_link_counts() {
     let mut pair = PlaneBuilder::new(2, 1, 0).unwrap();
@@ -126,7 +126,8 @@ fn random_networks(random: &mut Random) -> Vec<String> {
     ]
 }
 
-/// The flow through all halves of small networks is compared with the families' statements and with the search.
+/// For small networks, the maximum flow through all halves is compared with the cuts that families state and with the
+/// cuts that the search finds.
 #[test]
 fn random_networks_are_cut_as_stated_and_as_found() {
     let mut random = Random(0x005e_ed0f_c0ff_ee01);
@@ -188,8 +189,8 @@ fn cables_that_do_not_divide_evenly_narrow_a_tree() {
     assert_eq!(of(24, 48), cut::Bisection { share: 1.0, is_least: true, narrowest: 1.0 });
 }
 
-/// Lines of 1x1 boards are switches: 3 of 4 rows and 4 of 6 columns have 12 + 8 cables to the other half, and halves of
-/// all lines 24. An exact solver found 14 for the other mesh.
+/// Lines of 1x1 boards are switches. In the first mesh, 3 of 4 rows and 4 of 6 columns have 12 + 8 cables to the other
+/// half; a cut that halves all lines has 24. For the other mesh, an exact solver found 14.
 #[test]
 fn a_rectangle_of_boards_is_joined_by_less_than_halves_of_lines() {
     for (board, boards, published, least) in [("[1, 1]", "[4, 6]", 24.0, 20.0), ("[3, 2]", "[3, 2]", 18.0, 14.0)] {

@@ -96,7 +96,7 @@ fn the_least_cut_is_the_stated_one() {
     }
 }
 
-/// Of 9 groups, four and half of a fifth are joined to the others by 16 + 4 of 36 cables.
+/// Of 9 groups, four groups and half of a fifth group are joined with the other groups by 16 + 4 of 36 cables.
 #[test]
 fn an_odd_number_of_groups_is_cut_through_one_of_them() {
     for size in [[1, 4, 2, 3], [2, 2, 1, 3], [1, 2, 2, 5], [1, 2, 3, 7]] {

@@ -1,4 +1,4 @@
-//! Graphs from lists, some of which equal another family.
+//! Graphs from lists. Some of them equal a network of another family.
 
 use unisono_machine::{
     Machine,
@@ -191,7 +191,7 @@ fn packets_take_fast_cables_first() {
     assert_eq!(first_hops(3, "routing = 'shortest'", &two(800, 50)), [2, 3]);
 }
 
-/// With any rates, packets arrive and cannot block each other. Rates ten times as high change no path.
+/// With any rates, packets arrive and cannot block each other. If all rates are ten times as high, no path changes.
 #[test]
 fn ways_by_rates_have_no_deadlock() {
     for seed in 0..40_u64 {
@@ -219,7 +219,7 @@ fn ways_by_rates_have_no_deadlock() {
     }
 }
 
-/// Hosts with ranks have the cables of boxes whose one switch has the uplinks of the host.
+/// Hosts with ranks have the same cables as boxes with one switch, which has the uplinks of the host.
 #[test]
 fn ranks_share_the_cables_of_their_host() {
     let links = |topology: &str| {

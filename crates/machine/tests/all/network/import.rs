@@ -44,7 +44,8 @@ fn between(network: &Network, topology: &dyn Topology, a: u32, b: u32) -> f64 {
 fn an_a100_box_has_one_nvswitch_and_its_tree_of_pcie() {
     let (network, topology) = nccl(A100);
     let plane = topology.plane().unwrap();
-    // One of five CPUs has no GPU, but links to all others. There are eight PCIe switches, five CPUs and the NVSwitch.
+    // One of five CPUs has no GPU, but has links to all other CPUs. There are eight PCIe switches, five CPUs and the
+    // NVSwitch.
     assert_eq!((plane.accelerators(), plane.switches()), (8, 8 + 5 + 1));
     let nvswitch = plane.nodes() - 1;
     for gpu in 0..8 {
@@ -69,8 +70,8 @@ fn h100_boxes_join_by_their_interfaces() {
     let cluster = four.topology("mine").unwrap();
     assert_eq!((cluster.name(), cluster.extents()), ("boxes", vec![4, 8]));
     let plane = cluster.plane().unwrap();
-    // Each box has 8 interfaces, one for each GPU, and the NVSwitch. Each interface has a switch outside, and one joins
-    // these switches.
+    // Each box has 8 interfaces, one for each GPU, and the NVSwitch. Each interface has a switch outside of the box,
+    // and one switch joins these switches.
     assert_eq!(plane.switches(), 4 * 9 + 8 + 1);
     for shared in plane.nodes() - 9..plane.nodes() - 1 {
         let rates: Vec<f64> = plane.leaving(shared).map(|id| four.link_speed(&plane, id).gbps).collect();
@@ -252,8 +253,7 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
             assert!(note.contains(&format!("GPU {odd} ({rate})")) && note.contains("(370.8 GB/s)"), "{note}");
         }
     }
-    // Regular boxes, and boxes without such links, have only the note on assumed values, and that on switches that
-    // reduce.
+    // Regular boxes, and boxes without such links, have only two notes: on assumed values, and on switches that reduce.
     for text in [A100, DGX1, MI250, PCIE, H100, &behind_a_switch(&[18; 8]), &behind_a_switch(&[0; 4])] {
         let (network, _) = nccl(text);
         assert!(network.notes[0].contains("gamma_ns_per_byte"));
@@ -315,7 +315,7 @@ fn devices_that_are_unlike_the_others_are_named() {
             assert!(note.starts_with(said), "{note}");
         }
     }
-    // A path may be narrow above the GPU, and a lone GPU's network interfaces are omitted.
+    // A path may be narrow above the GPU. The network interfaces of a single GPU are omitted.
     let behind = format!("<pci busid='s' link_speed='32.0 GT/s PCIe' link_width='8'>{}</pci>", gpu(1, 16, 1));
     let notes = nccl(&format!("<system><cpu>{}{behind}</cpu></system>", gpu(0, 16, 1))).0.notes;
     assert!(notes.iter().any(|note| note.starts_with("GPU 1 has 24.0 GB/s over PCIe")), "{notes:?}");

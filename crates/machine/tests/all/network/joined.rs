@@ -1,4 +1,4 @@
-//! Several boxes like one: the values of a box apply in each, and the preset only states how boxes are joined.
+//! Clusters of boxes: the values of a box apply in each box, and the preset only states how boxes are joined.
 
 use unisono_machine::{
     Machine, MachineError, PRESETS,

@@ -34,7 +34,8 @@ fn small_ones_are_free_of_deadlock() {
     }
 }
 
-/// Large networks are searched from some accelerators, whose positions repeat, and small ones from all.
+/// Large networks are searched from some accelerators, because the positions of accelerators repeat. Small networks are
+/// searched from all accelerators.
 #[test]
 fn no_way_is_longer_than_the_diameter_and_one_is_as_long() {
     for (name, topology) in networks() {

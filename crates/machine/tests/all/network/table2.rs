@@ -60,8 +60,8 @@ fn bisections_are_those_of_the_text() {
     ] {
         assert_eq!(network(preset).facts().unwrap().bisection_share, Some(share), "{preset}");
     }
-    // One half has 195 whole leaves of 42 accelerators and 22 cables up, and two more accelerators. The last pod has
-    // few middle switches, so that another half has fewer cables.
+    // One half has 195 whole leaves of 42 accelerators and 22 cables up, and two more accelerators. Another half has
+    // fewer cables, because the last pod has few middle switches.
     let tapered = network("fattree-tapered50-large").facts().unwrap().bisection_share.unwrap();
     let of_leaves = (195.0 * 22.0 + 2.0) / 8192.0;
     assert!((0.98 * of_leaves..of_leaves).contains(&tapered), "{tapered}");

@@ -2,8 +2,8 @@
 
 use unisono_synthesis::{Arc, Graph};
 
-/// Returns a line of all nodes, so that every rank is reached, with additional cables. Cables have equal rates in both
-/// directions, so that relays can send all data that they receive.
+/// Returns a line of all nodes with additional cables. The line ensures that every rank is reached. Cables have equal
+/// rates in both directions, so that relays can send all data that they receive.
 pub fn drawn(ranks: u32, relays: u32, cables: Vec<(u32, u32, u64)>) -> Graph {
     let nodes = ranks + relays;
     let line = (0..nodes - 1).map(|n| (n, n + 1, 2));

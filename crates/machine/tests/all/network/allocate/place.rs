@@ -44,11 +44,11 @@ fn shapes_of_three_dimensions() {
     // Halves of the sides are 2, 2 and 4.
     assert_eq!(cube(16, Heuristic::Greedy), [[2, 2, 4]]);
     assert_eq!(cube(16, Heuristic::Transpose), [[2, 2, 4], [2, 4, 2], [4, 2, 2]]);
-    // The sum 2 + 2 + 4 is smaller than 1 + 4 + 4, and this smaller than 1 + 2 + 8.
+    // The sum 2 + 2 + 4 is smaller than 1 + 4 + 4, which is smaller than 1 + 2 + 8.
     let aspect = cube(16, Heuristic::Aspect);
     assert_eq!(aspect[3..6], [[1, 4, 4], [4, 1, 4], [4, 4, 1]]);
     assert_eq!(aspect[6..], [[1, 2, 8], [2, 1, 8]]);
-    // No box has 127 boards, and 128 are the whole machine.
+    // No box has 127 boards. 128 boards are the whole machine.
     assert_eq!(cube(127, Heuristic::Sort), [[4, 4, 8]]);
     assert_eq!(shapes(&shaped(&[3, 2]), &[2, 2, 3], Heuristic::Greedy), [[1, 2, 3], [2, 1, 3]]);
 }
