@@ -1,6 +1,6 @@
 //! Excerpts of texts of users and of their files, for messages.
 
-/// The most characters of a text that a message shows.
+/// The maximum number of characters of a text that a message shows.
 const MOST: usize = 40;
 
 /// Returns the first 40 characters of a text for a message, with escapes for control characters, line separators and

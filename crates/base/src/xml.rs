@@ -25,7 +25,7 @@ pub struct Element {
     pub children: Vec<Element>,
 }
 
-/// The most elements that may be open at once; no file of the two formats has as many.
+/// The maximum number of elements that may be open at once; no file of the two formats has as many.
 const DEEPEST: usize = 16;
 
 /// Reads a text and returns its root element. `root_name` is the name that an error about a missing root shows.

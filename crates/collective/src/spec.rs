@@ -43,10 +43,11 @@ pub enum Source {
 }
 
 impl Collective {
-    /// The most ranks of a collective. The limit keeps a damaged file from causing tables of billions of rows.
+    /// The maximum number of ranks of a collective. The limit keeps a damaged file from causing tables of billions of
+    /// rows.
     pub const MAX_RANKS: u32 = 1 << 22;
-    /// The most elements of a buffer in a plan. The largest buffer times the ranks also has at most 2^54, so that sums
-    /// over ranks and links fit 64 bits.
+    /// The maximum number of elements of a buffer in a plan. The largest buffer times the ranks also has at most 2^54,
+    /// so that sums over ranks and links fit 64 bits.
     pub const MAX_PLANNED: u64 = 1 << 40;
 
     /// Returns whether no data has to travel.

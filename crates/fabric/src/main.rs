@@ -21,7 +21,7 @@ use control::Control;
 use unisono_fabric::network::MTU;
 use unisono_fabric::{Network, Topology};
 
-/// The most packets that are read from one host before other hosts are read.
+/// The maximum number of packets that are read from one host before other hosts are read.
 const PACKETS_A_TURN: usize = 16;
 /// Longest wait for packets and requests, in nanoseconds.
 const LONGEST_WAIT: i64 = 1_000_000_000;

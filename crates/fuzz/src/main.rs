@@ -22,7 +22,7 @@ use unisono_fuzz::{
     session::{self, Folders},
 };
 
-/// The most seconds for which a target runs before the next target.
+/// The maximum number of seconds for which a target runs before the next target.
 const TURN: u64 = 120;
 /// Number of inputs that may end a child process before the target's turn ends.
 const MOST_DEATHS: u32 = 8;

@@ -15,7 +15,7 @@ use crate::{
     mutate::Pool,
 };
 
-/// The most inputs that are kept for each kind of fault.
+/// The maximum number of inputs that are kept for each kind of fault.
 const KEPT_OF_A_KIND: u32 = 3;
 /// Greatest length in bytes of an input that becomes a seed.
 const LONGEST_SEED: usize = 16 << 10;

@@ -22,9 +22,9 @@ pub struct LibraryTable {
     pub algorithms: BTreeSet<String>,
 }
 
-/// The most levels of a table. The root, at depth 0, is the first.
+/// The maximum number of levels of a table. The root, at depth 0, is the first.
 const MOST_LEVELS: u32 = 64;
-/// The most bytes of a table that are read from a library.
+/// The maximum number of bytes of a table that are read from a library.
 const LONGEST: usize = 1 << 20;
 const START: &[u8] = b"{\"collective=";
 const ALGORITHM: &str = "algorithm=";

@@ -78,8 +78,8 @@ proptest! {
 
 const STAR: &str = "host a\nhost b\nhost c\nswitch s\ncable a s 8 10 5000\ncable b s 8 10 5000\ncable c s 8 10 5000\n";
 
-/// Packets of 962 bytes are 1000 bytes with framing, which take 1 ms at 8 Mbit/s; a cable adds 10 us. The switch
-/// forwards at once, so the tail of packet k arrives at (k + 1) ms + 20 us.
+/// A packet of 962 bytes has 1000 bytes with framing, which take 1 ms at 8 Mbit/s. A cable adds 10 us. The switch
+/// forwards immediately, so the tail of packet k arrives at (k + 1) ms + 20 us.
 #[test]
 fn a_stream_has_the_rate_of_its_cables() {
     let mut network = Network::new(&Topology::parse(STAR).unwrap());

@@ -15,8 +15,8 @@ use super::{
 };
 use unisono_base::queue::Event;
 
-/// The most events that are read ahead at a time. They cause more cache misses than a core handles concurrently, so
-/// more events would gain nothing.
+/// The maximum number of events that are read ahead at a time. They cause more cache misses than a core handles
+/// concurrently, so more events would gain nothing.
 const AHEAD: usize = 16;
 /// The fewest events that are read ahead.
 const FEW: usize = 4;

@@ -25,7 +25,7 @@ pub struct Row {
     pub outputs: [u32; 5],
 }
 
-/// The most rows of a router, each of which is one bit of a word.
+/// The maximum number of rows of a router, each of which is one bit of a word.
 const MOST_ROWS: usize = 64;
 
 pub const RAMP: usize = 4;

@@ -25,9 +25,9 @@ use crate::{
 const NAME: &str = "nccl-tuner-csv";
 pub(super) const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
 const MOST_CHANNELS: u64 = 64;
-/// The most calls of one group (`numPipeOps`), which the plugin reads as an `int`.
+/// The maximum number of calls of one group (`numPipeOps`), which the plugin reads as an `int`.
 const MOST_PIPE_OPS: u64 = i32::MAX as u64;
-/// The most bytes of a line, for the plugin's buffer of 256.
+/// The maximum number of bytes of a line, for the plugin's buffer of 256.
 const LONGEST: usize = 254;
 
 /// `(kind, NCCL's name, true if NCCL compares the bytes of all ranks)`, sorted by name.

@@ -78,8 +78,8 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
     let all = bytes * u64::from(ranks);
     let of_all = kind == Kind::Allgather;
     match target {
-        // The rules are those of the largest size up to the communicator's, or else the first; then of the largest
-        // message up to the call's.
+        // The file's rules for the largest size of a communicator up to the given size apply, or else the first rules.
+        // Among these, the rule for the largest message up to the call's size applies.
         "openmpi-rules" => {
             let clean: String = text.lines().map(|l| l.split('#').next().unwrap().to_owned() + " ").collect();
             let mut numbers = clean.split_whitespace().map(|n| n.parse::<u64>().unwrap());
@@ -171,7 +171,7 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
                 let (a, b) = p[1].split_once('-').unwrap();
                 let first: u64 = a.parse().unwrap();
                 let last = if b == "inf" { u64::MAX } else { b.parse().unwrap() };
-                // A size at which two ranges meet belongs to the earlier range, even if the file does not have that
+                // If two ranges meet at a size, the size belongs to the earlier range, even if the file lacks that
                 // range.
                 let after = if first == 0 { size >= first } else { size > first };
                 p[0] == kind.name() && p[3] == format!("[{ranks}]") && after && size <= last
@@ -397,7 +397,7 @@ proptest! {
     }
 }
 
-/// Rows for which no release of UCC would read the line are left, and all others are in the file.
+/// Rows whose line no release of UCC would read are left out, and all other rows are in the file.
 #[test]
 fn lines_for_ucc_stay_readable() {
     for count in [3, 30, 300] {
@@ -475,7 +475,7 @@ fn mpich_asks_what_its_algorithms_ask() {
     let mpich = TUNINGS.iter().find(|t| t.name == "mpich-json").unwrap();
     let e = (mpich.write)(&table(vec![row(Kind::Allgather, 4, 0, 9, "bruck")]), Some(&old)).unwrap_err();
     assert!(e.to_string().ends_with("this library has no algorithm MPIR_Allgather_intra_brucks"));
-    // Other rows of such a table are written.
+    // The other rows of such a table are written.
     let rows = vec![row(Kind::Allgather, 4, 0, 9, "bruck"), row(Kind::Gather, 4, 0, u64::MAX, "binomial")];
     let some = (mpich.write)(&table(rows), Some(&old)).unwrap();
     assert_eq!(
@@ -720,7 +720,7 @@ fn stated_defaults_change_no_file() {
     let mut stated = std::collections::BTreeSet::new();
     for (target, algorithm) in TUNINGS.iter().flat_map(|target| ALGORITHMS.iter().map(move |one| (target, one))) {
         let info = algorithm.info();
-        // The parts of this composition are not those that libraries choose for it.
+        // The parts of this composition differ from the parts that libraries choose for it.
         if info.name == "reduce-broadcast" {
             continue;
         }
