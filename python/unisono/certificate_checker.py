@@ -2,8 +2,9 @@
 
 ``python certificate_checker.py FILE.sched CERTIFICATE`` runs with any Python >= 3.11 and its standard library alone.
 Its exit code is 0 if the certificate is accepted, 1 if it is refused, and 2 if a file is unreadable or not a schedule.
-It assumes nothing about the certificate: it follows the order, derives each fact and computes all contents exactly.
-``docs/certificates.md`` states every rule. The sections ``machine`` and ``placement`` of a file are not certified.
+The checker does not trust the certificate: it executes the instructions in the order of the certificate, derives each
+fact, and computes all contents exactly. ``docs/certificates.md`` states every rule. The sections ``machine`` and
+``placement`` of a file are not certified.
 """
 
 import hashlib
@@ -18,10 +19,10 @@ from typing import Any
 
 MOST, MOST_RANKS, MOST_PHASES, MOST_OPERANDS = 2**32 - 1, 2**22, 2**16, 2**16 - 1
 INPUT, OUTPUT, _, STREAM = range(4)
-WRONG = -1  # The expression of an element that combines one rank twice, or different elements of the inputs.
+WRONG = -1  # The expression of an element that combines the same rank twice, or different elements of the inputs.
 MOVING_ONE, MOVING_ALL = {"broadcast", "message", "scatter"}, {"allgather", "alltoall", "gather"}
 REDUCING, ROOTED = {"allreduce", "reduce", "reduce-scatter", "scan"}, MOVING_ONE | {"gather", "reduce"}
-ALIKE = {"allgather", "allreduce", "broadcast"}  # All ranks end with one result.
+ALIKE = {"allgather", "allreduce", "broadcast"}  # The collectives after which all ranks have one result.
 _N = r"(\d{1,10})"
 _OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i16|i32|i64)"
 _COLLECTIVE = re.compile(rf"collective (\S+) ranks={_N} elements={_N} root={_N} {_OPERATOR} {_DTYPE}", re.A)
@@ -34,9 +35,11 @@ _STEP = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?((?:<=?\d{1,10}(?:@\d{1,10})?)*)"
 _FACT = re.compile(r"<(=?)(\d+)(?:@(\d+))?", re.A)
 #: An operand: (buffer, start, end) or (STREAM, stream, first element).
 Operand = tuple[int, int, int]
-#: Ranks of an expression: first, last + 1, bits of all ranks (None without gaps), whether they ascend left to right.
+#: The ranks of an expression: the first rank, the last rank + 1, a bit mask of all ranks (None if there are no gaps),
+#: and True if the ranks ascend from left to right.
 Ranks = tuple[int, int, int | None, bool]
-#: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
+#: Contents as segments (start, end, expression, shift): the element at place p is the expression over input element p +
+#: shift.
 Segments = list[tuple[int, int, Any, int]]
 #: The result of an accepting check: instructions, facts, expressions, and the claimed properties of the bits.
 Verdict = tuple[int, int, int, list[str]]
@@ -64,7 +67,7 @@ def number(text: str | None, most: int = MOST) -> int:
 
 
 class Collective:
-    """A collective on given ranks: the sizes of its buffers, and the required contents of each output."""
+    """A collective on given ranks. It has the sizes of the buffers, and the required contents of each output."""
 
     def __init__(self, text: str) -> None:
         found = _COLLECTIVE.fullmatch(text)
@@ -78,14 +81,17 @@ class Collective:
         self.whole = self.elements * (self.ranks if kind in MOVING_ALL | {"scatter", "reduce-scatter"} else 1)
         require(self.whole <= MOST, f"a buffer has {self.whole} elements, more than {MOST}")
         self.root = source if kind in ROOTED else 0
-        # A message comes from the last rank, or from the first if the root is the last.
+        # The sender of a message is the last rank; it is the first rank if the root is the last rank.
         self.sender = self.root if kind != "message" else 0 if source + 1 == self.ranks else self.ranks - 1
         self.any_order = operator != "ordered" or kind == "barrier"
         # The minimum of +0 and -0 depends on the order of the operands, so swapping them can change bits.
         self.swaps = operator != "ordered" and (integer or operator not in ("min", "max"))
 
     def sizes(self, node: int) -> tuple[int, int]:
-        """Returns the elements of a node's input and output; switches have none, a broadcast's root has no output."""
+        """Returns the number of elements of a node's input and output.
+
+        Switches have neither, and the root of a broadcast has no output.
+        """
         given = self.whole if self.kind in ("scatter", "reduce-scatter", "alltoall") else self.elements
         made = self.whole if self.kind in MOVING_ALL else self.elements
         gives = self.kind not in MOVING_ONE or node == self.sender
@@ -94,7 +100,10 @@ class Collective:
         return (given * gives, made * makes) if node < self.ranks else (0, 0)
 
     def required(self, rank: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yields (start, end, input element, first rank, last rank + 1): a span must hold these ranks reduced."""
+        """Yields the requirements of an output as (start, end, input element, first rank, last rank + 1).
+
+        The span must contain the reduction over these ranks.
+        """
         n, length = self.elements, self.sizes(rank)[1]
         element = rank * n if self.kind in ("alltoall", "reduce-scatter", "scatter") else 0
         if length and self.kind in MOVING_ALL:
@@ -113,7 +122,8 @@ class Schedule:
         self.rows: list[tuple[int, int, tuple[Operand, ...], tuple[Operand, ...], tuple[int, ...]]] = []
         #: Node and first instruction of each lane, and the number of lanes of each node.
         self.lanes, self.lane_count = list[tuple[int, int]](), defaultdict[int, int](int)
-        #: Source, sinks and capacity of each stream. Of each node and stream: the lane, the elements, the last use.
+        #: The source, sinks and capacity of each stream. For each node and stream, the lane that uses the stream, the
+        #: number of elements, and the last use.
         self.streams: list[tuple[int, tuple[int, ...], int | None]] = []
         self._ends: dict[int, dict[int, tuple[int, int, int]]] = {}
         self._operands, self._known_phases = dict[str, Operand](), set[str]()
@@ -140,7 +150,7 @@ class Schedule:
             head, _, operands = line.partition(": ")
             name, mark, phase = head.partition(" p")
             left, _, right = operands.partition(" -> ")
-            # Most lines have the printed form, with a phase and operands that earlier lines have too.
+            # Most lines have the form that the writer prints, with a phase and operands that occurred in earlier lines.
             printed = name == f"  i{len(self.rows)}" and phase in self._known_phases and (phase or not mark)
             if printed and self._instruction(left, right):
                 continue
@@ -207,7 +217,7 @@ class Schedule:
         if length == 0 or len(sources) > MOST_OPERANDS or len(sinks) > MOST_OPERANDS:
             raise WrongInput(f"i{this} has no length, or more than {MOST_OPERANDS} operands")
         for n, (buffer, start, end) in enumerate(sinks):
-            # An element may be read and written at one place, but not at two places of one buffer.
+            # An instruction may read and write an element at one place, but not at two places of one buffer.
             if buffer != STREAM:
                 met = [a for b, a, z in sources if b == buffer and a != start and a < end and start < z]
                 met += [a for b, a, z in sinks[:n] if b == buffer and a < end and start < z] if n else ()
@@ -216,7 +226,8 @@ class Schedule:
         for operands in (sources, sinks):
             for n, (buffer, stream, _) in enumerate(operands):
                 if buffer == STREAM:
-                    # One lane of a node uses a stream, once in an instruction and in the order of the lane.
+                    # A stream is used at a node by one lane only, at most once in an instruction and in the order of
+                    # the lane.
                     user, at, last = self._used.get(stream) or (lane, 0, -1)
                     if user != lane or last == this or (operands is sinks) != (self.streams[stream][0] == self._node):
                         raise Refused(f"i{this} uses s{stream} twice, at the wrong end, or in a second lane")
@@ -228,7 +239,7 @@ class Schedule:
 
 
 class Expressions:
-    """Distinct expressions over ranks: a rank, or a row that combines two expressions."""
+    """The distinct expressions over ranks. An expression is a rank, or a row that combines two expressions."""
 
     def __init__(self, collective: Collective) -> None:
         self._ranks, self._swaps, self._twice = collective.ranks, collective.swaps, collective.kind == "barrier"
@@ -275,14 +286,17 @@ class Expressions:
 
 
 def join(parts: Segments, start: int, end: int, value: Any, shift: int) -> None:
-    """Appends a segment, merged with the last one if both hold the same."""
+    """Appends a segment. If the last segment has the same value and shift, the two are merged."""
     if parts and parts[-1][1] == start and parts[-1][2] == value and parts[-1][3] == shift:
         start = parts.pop()[0]
     parts.append((start, end, value, shift))
 
 
 def read(segments: Segments, start: int, end: int, reader: str | int, gap: Any = None) -> Segments:
-    """Returns the contents of a span, with places counted from its start; gaps hold ``gap`` or are refused."""
+    """Returns the contents of a span, with places counted from its start.
+
+    A gap has the value ``gap``; without ``gap``, a gap is an error.
+    """
     at = bisect_left(segments, (start + 1,)) - 1
     if at >= 0 and segments[at][1] >= end:
         return [(0, end - start, segments[at][2], segments[at][3] + start)]
@@ -317,7 +331,10 @@ def write(segments: Segments, start: int, end: int, parts: Segments) -> None:
 
 
 def touch(segments: Segments, lane: int, this: int, start: int, end: int, writes: bool) -> dict[int, int]:
-    """Adds an access to the latest accesses of all lanes; returns each other lane's latest conflicting instruction."""
+    """Adds an access to the latest accesses of all lanes.
+
+    Returns, for each other lane, the latest instruction that conflicts with the access.
+    """
     latest, parts = dict[int, int](), Segments()
     for a, b, lanes, shift in read(segments, start, end, this, gap={}):
         for other, (last_read, last_write) in lanes.items():
@@ -334,16 +351,20 @@ class Replay:
 
     def __init__(self, schedule: Schedule) -> None:
         self._s, self._rows, self.expressions = schedule, schedule.rows, Expressions(schedule.collective)
-        #: Node of each lane, and whether it has several; next instruction by lane; elements popped by (stream, node).
+        #: The node of each lane, and True if the node has several lanes; the next instruction of each lane; the number
+        #: of elements popped by (stream, node).
         self._lanes = [(node, schedule.lane_count[node] > 1) for node, _ in schedule.lanes]
         self._next, self._popped = [first for _, first in schedule.lanes], defaultdict[tuple[int, int], int](int)
-        #: The contents that each instruction pushed on a stream, as segments whose places count from its start.
+        #: The contents that each instruction pushed on a stream, as segments. Places are counted from the start of the
+        #: push.
         self._passing: list[Segments] = [[] for _ in schedule.streams]
         #: Contents and the latest accesses, by (node, buffer).
         self._held, self._touched = (defaultdict[tuple[int, int], Segments](list) for _ in range(2))
-        #: For two lanes, the latest instruction of the second that is over before the next one of the first starts.
+        #: For a pair of lanes, the latest instruction of the second lane that has ended before the next instruction of
+        #: the first lane starts.
         self._over: dict[tuple[int, int], int] = {}
-        #: Facts (instruction, the one that is over, whether at the start of the first and not only at its end).
+        #: The facts: an instruction, an instruction that has ended before it, and True if this holds at the start of
+        #: the first instruction (False if only at its end).
         self.facts: list[tuple[int, int, bool]] = []
 
     def step(self, this: int, facts: str) -> None:
@@ -405,7 +426,7 @@ class Replay:
         self._over[key] = max(over, self._over.get(key, -1))
 
     def _fact(self, this: int, lane: int, start: str, predecessor: str, earlier: str) -> int:
-        """Derives a fact; returns the instruction that is over when this one ends."""
+        """Derives a fact. Returns the instruction that has ended when this instruction ends."""
         via, of = int(predecessor), int(earlier or 0)
         if via >= len(self._rows) or of > len(self.facts) or (earlier and (start or of == 0)):
             raise Refused(f"a fact about i{this} names an instruction or a fact that does not exist before it")
@@ -420,7 +441,10 @@ class Replay:
         return over
 
     def _carried(self, via: int, this: int, at_start: bool) -> bool | None:
-        """Returns True if a fact at ``via`` holds when ``this`` starts, False if only when it ends, None if neither."""
+        """Returns when a fact at ``via`` holds: True if it holds when ``this`` starts.
+
+        False if the fact holds only when ``this`` ends, and None if it holds at neither time.
+        """
         (_, pushed, _, sinks, _), (_, popped, sources, _, after), best = self._rows[via], self._rows[this], None
         if via in after:
             return True
@@ -432,7 +456,11 @@ class Replay:
         return best
 
     def outputs(self) -> list[str]:
-        """Checks all outputs; returns ``repeatable`` if equal outputs have one expression, ``place`` if elements do."""
+        """Checks all outputs, and returns the properties of the bits.
+
+        The properties are ``repeatable`` if equal outputs have one expression, and ``place`` if all elements have one
+        expression.
+        """
         c, classes, values = self._s.collective, set[tuple[tuple[int, int, int, int], ...]](), set[tuple[int, int]]()
         right = set[tuple[int, int, int, int, int]]()
         for rank in range(c.ranks):

@@ -40,10 +40,10 @@ def form_of(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, ...], source: str) -> Iterator[None]:
-    """Replaces an ``InputError`` of a reader by one that names the file's form, if this is known and not wanted.
+    """Replaces an ``InputError`` of a reader by an error that names the file's form, if this form is not wanted.
 
-    ``wanted`` are the forms that the reader accepts. The error is kept for these, and for programs. In the new error,
-    ``what`` names an accepted file, and ``source`` is a clause on the commands that write such files.
+    ``wanted`` are the forms that the reader accepts. The original error is kept for these forms, and for programs. In
+    the new error, ``what`` names an accepted file, and ``source`` is a clause on the commands that write such files.
 
     Raises:
         InputError: the file has another form, or is damaged.
@@ -105,8 +105,8 @@ def rules_of(head: bytes) -> str | None:
 def _are_rules_of_openmpi(words: list[str], whole: bool) -> bool:
     """Returns whether words are classic rules of Open MPI, or the beginning of such rules if the file is longer.
 
-    These rules are nested lists of numbers, each after its count: collectives, sizes of communicators, and messages
-    with four numbers each (five in version 2).
+    Classic rules are nested lists of numbers. Each list follows its length. The levels are collectives, sizes of
+    communicators, and messages with four numbers each (five in version 2).
     """
     version = re.fullmatch(r"rule-file-version-(\d+)", words[0]) if words else None
     numbers = words[1:] if version else words
@@ -127,7 +127,7 @@ def _are_rules_of_openmpi(words: list[str], whole: bool) -> bool:
     return collectives > 0 and next(left, None) is None
 
 
-#: The number of numbers that an incomplete beginning of a file must exceed to be accepted as rules of Open MPI.
+#: The minimum number of words at which the incomplete beginning of a file is accepted as rules of Open MPI.
 _MANY = 64
 
 
@@ -174,7 +174,7 @@ REPORTED = tuple(sorted({"diagnose", "expect", "probe", *(command for command, _
 FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     ("plan for MPI programs", _begins("UNISPLAN")),
     (CERTIFICATE, _begins("unisono-certificate")),
-    # The prices' key is not tested: in a large certificate, it is after the first bytes.
+    # The key of the prices is not tested, because it is beyond the first bytes of a large certificate.
     (BOUND, lambda _, head: re.search(rb'"format" *: *"unisono-bound ', head) is not None),
     (GPU_PLAN, lambda name, _: is_gpu_plan(name)),
     (SCHEDULE, _begins("unisono-schedule", "unisono registers")),

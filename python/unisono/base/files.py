@@ -74,7 +74,7 @@ def file_name(path: str | bytes | os.PathLike[str]) -> str:
 
 
 def title(path: str | bytes | os.PathLike[str]) -> str:
-    """Returns the name of a file as valid text, for messages and as the origin of its contents."""
+    """Returns the name of a file as valid Unicode text, for messages and as the origin of its contents."""
     return file_name(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -109,7 +109,8 @@ def read_bytes(
         raise FileNotFoundError(errno.ENOENT, f"there is no such file; accepted is {kind}", title(path))
     check_regular(path)
     with _named(path):
-        # Another file may have taken the name since the check; opening must not wait for the other end of a pipe.
+        # Another file may have replaced the checked one; without this flag, opening a FIFO would wait for its other
+        # end.
         descriptor = os.open(file_name(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
@@ -177,7 +178,7 @@ def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION
 
 
 def read_inside(folder: str | os.PathLike[str], named: str, what: str) -> str:
-    """Reads the text of a file in ``folder`` or below, whose name ``named`` another file of the folder states.
+    """Reads the text of a file in ``folder`` or below. Another file of the folder states its name, ``named``.
 
     Raises:
         InputError: the name leads out of the folder, also by a link, or there is no such text file.
@@ -223,7 +224,7 @@ def _named(path: str | bytes | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # The constructor of OSError chooses the subclass by the error number.
+        # `OSError` chooses its subclass by the error number.
         raise OSError(error.errno, error.strerror or str(error), title(path)) from None
 
 
@@ -263,7 +264,7 @@ def check_files(*paths: str | None) -> None:
 
 
 def check_distinct(outputs: Mapping[str, str], reads: Iterable[str]) -> None:
-    """Raises an error if a file to write would replace another file of the command.
+    """Raises an error if a file that the command writes would replace another file of the command.
 
     ``outputs`` maps each option to its file; ``reads`` are texts of the command, of which some name files to read.
 
@@ -314,7 +315,7 @@ def write_figure(folder: "Path", name: str, image: bytes, table: str) -> list[st
 
 def _replace(path: str | bytes | os.PathLike[str], target: str, raw: bytes) -> None:
     before = os.stat(target) if os.path.exists(target) else None
-    # The name is short, because the name of the target may already have the greatest length.
+    # The temporary name is short, because the name of the target may already have the maximum length.
     neighbour = os.path.join(os.path.dirname(target), f".unisono-{os.urandom(8).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:

@@ -29,7 +29,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def time_text(seconds: float) -> str:
     """Formats a time with at most four digits, with a unit: ``784.5 ns``.
 
-    The unit is the largest in which the number is at least 1, or nanoseconds if there is none.
+    The unit is the largest unit in which the number is at least 1; nanoseconds if the number is below 1 in every unit.
     """
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     unit, name = next((unit for unit in units if seconds >= unit[0]), units[-1])

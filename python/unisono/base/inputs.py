@@ -193,7 +193,7 @@ def is_whole(value: object) -> TypeGuard[SupportsIndex]:
     try:
         operator.index(value)
     except TypeError:
-        # Every array has `__index__`, but only an array of a single whole number is an index.
+        # Every NumPy array has `__index__`, but only an array of a single whole number can be used as an index.
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Reads large files of JSON item by item, so that a long list in an object is never whole in memory."""
+"""Reads large files of JSON item by item, so that a long list in an object is never in memory as a whole."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from unisono.base.files import check_regular, file_name, title
 
 __all__ = ["members"]
 
-#: The least number of characters of one read, and the number that the text of an incomplete value may not exceed.
+#: The minimum number of characters of one read, and the maximum length of the text of an incomplete value.
 _PIECE, _MOST = 1 << 20, 1 << 26
 _BLANK = re.compile(r"[ \t\n\r]*")
 

@@ -46,11 +46,12 @@ _LIBRARIES = {
     "ncclx": "ncclx-csv",
     "openmpi": "openmpi-rules",
 }
-#: The libraries whose own algorithms are not among those here; a ring of NCCL is not the ring here.
+#: The libraries whose own algorithms are not among the algorithms of Unisono. For example, a ring of NCCL differs from
+#: the algorithm `ring`.
 _OWN = ("nccl", "rccl", "openmpi", "mpich")
 #: The longest name that is compared with accepted names, in characters; longer text is slow.
 _LONGEST = 64
-#: The least similarity, by difflib from 0 to 1, of a proposed name that does not begin with the text; ``rign`` and
+#: The minimum similarity (by difflib, from 0 to 1) of a proposed name that does not begin with the text. ``rign`` and
 #: ``ring`` have 0.75.
 _ALIKE = 0.7
 
@@ -65,7 +66,7 @@ def collective(name: object) -> str:
     return _chosen("the collective", name, "a collective", tuple(collectives()), _COLLECTIVES)
 
 
-#: Parts of the names of datatypes of one byte, in lower case without separators.
+#: Parts of the names of datatypes with elements of one byte, in lower case without separators.
 _OF_ONE_BYTE = ("int8", "i8", "u8", "f8", "fp8", "float8", "e4m3", "e5m2", "byte")
 
 
@@ -156,7 +157,8 @@ def did_you_mean(found: str, accepted: Iterable[str]) -> str:
 
     names = {_folded(name): name for name in accepted}
     word = _folded(found)
-    # A part of a name, such as h200 of dgx-h200, is nearer than another name with similar letters.
+    # A name that contains the whole word, such as dgx-h200 for h200, is a better proposal than a name with similar
+    # letters.
     parts = [folded for folded, name in names.items() if word in name.split("-")]
     near = get_close_matches(word, parts or names, n=1, cutoff=0 if parts else _ALIKE)
     if not near and len(word) > 2:

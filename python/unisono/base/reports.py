@@ -68,8 +68,8 @@ class BitsTableRow(TypedDict):
 class PlannedRow(TypedDict):
     """A row of a file that `unisono plan --serve` writes: the algorithm for a range of sizes in bytes.
 
-    ``bytes`` is the size for which the plan is the best, and for which its time and ratio are; all three are None for
-    the algorithms of a library.
+    ``bytes`` is the size for which the plan was made; its time and its ratio are valid for this size. All three values
+    are None for the algorithms of a library.
     """
 
     collective: str
@@ -87,8 +87,8 @@ class BitsTableReport(TypedDict):
     """A table of plans with a property of the bits: ``PlanTable.report()``."""
 
     bits: str
-    #: The largest value, and in ``mean_cost`` the geometric mean, over the sizes of ``prices``, of the table's time
-    #: divided by the time of the fastest plan.
+    #: The cost of the property. For each size of ``prices``, the time of the table is divided by the time of the
+    #: fastest plan; ``cost`` is the maximum over the sizes, and ``mean_cost`` the geometric mean.
     cost: float
     mean_cost: float
     #: The number of distinct expressions from which a table could be made.
@@ -160,7 +160,7 @@ class RequiredBits(TypedDict):
 class ProofReport(Proof):
     """``Proof.report()`` and ``unisono verify --json``; keys that were not proved are None."""
 
-    #: The property that was required, if one was.
+    #: The verdict on the required property; absent if no property was required.
     required: NotRequired[RequiredBits]
 
 
@@ -318,8 +318,9 @@ class ComparisonRow(TypedDict):
     notes: list[str]
 
 
-#: The sums over the jobs of one sample: placed jobs, refused jobs, and boards that placed jobs requested; then their
-#: fractions of alltoall and of allreduce traffic on the upper level, each times its job's boards.
+#: The sums over the jobs of one sample. The first three are placed jobs, refused jobs, and boards that placed jobs
+#: requested. The last two are the fractions of alltoall and of allreduce traffic on the upper level, each multiplied by
+#: the boards of its job.
 AllocationCounts = tuple[int, int, int, float, float]
 
 

@@ -1,8 +1,8 @@
 """Computes studies: independent points of one question, computed by an executor and saved in a file one by one.
 
-A point is a call of a function with a tuple, whose result is a value of JSON. A saved point is found by its key, a hash
-of everything that the result depends on. A study that was killed therefore continues where it stopped, and a study with
-more points computes only the new points. Results do not depend on the executor.
+A point is a call of a function with a tuple of arguments. Its result is a value of JSON. A saved point is found by its
+key, a hash of everything that the result depends on. A study that was killed therefore continues where it stopped, and
+a study with more points computes only the new points. Results do not depend on the executor.
 """
 
 import fcntl
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN", "KeptPoints", "ShardEnded", "is_file_of_points", "key_of", "merge_points", "results"]
 
-#: The largest number of points submitted to an executor ahead of the point that is waited for, because a study may have
-#: millions.
+#: The maximum number of points that are submitted to an executor ahead of the point whose result is awaited. A study
+#: may have millions of points.
 _AHEAD = 1024
 _THREADS = "concurrent.ThreadPoolExecutor"
 _HEAD = {"unisono_points": 1}
@@ -120,12 +120,13 @@ def _begin(
     future = executor.submit(submitted, call)
 
     def keep(ended: "Future[Any]") -> None:
-        # A failure of the point, or of the file, is raised where the result is waited for.
+        # If the point failed, or the file cannot be written, the error is raised at the place that waits for the
+        # result.
         if not ended.cancelled() and ended.exception() is None:
             with suppress(OSError, ValueError):
                 add(ended.result())
 
-    # A point is saved when it ends, maybe long before its turn.
+    # A point is saved when it ends, which may be long before its result is yielded.
     future.add_done_callback(keep)
     return lambda: add(future.result())
 
@@ -294,7 +295,7 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
             return self._found[key]
 
     def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        # A study that is refused leaves no file.
+        # A study that is refused does not leave a file.
         if failure is not None and self._new is not None and not self._found:
             self._new.unlink(missing_ok=True)
         self._file.close()
@@ -325,7 +326,7 @@ def merge_points(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLik
         for path in paths:
             with KeptPoints(path, read=True) as part:
                 for key, value in part._found.items():
-                    # Two files with unlike values of a point are refused.
+                    # An error is raised if two files have different values of a point.
                     part._put(key, kept.add(key, value))
         return len(kept)
 

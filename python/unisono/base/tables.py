@@ -26,7 +26,7 @@ _SOURCES = {"simulated": "simulated", "estimated": "estimate"}
 
 
 def source_word(source: str, model: str = "model") -> str:
-    """Returns ``simulated``, ``estimate`` or ``model`` for the source of a time in a report."""
+    """Returns the word for the source of a time in a report: ``simulated``, ``estimate``, or else ``model``."""
     return _SOURCES.get(source, model)
 
 
@@ -76,9 +76,9 @@ def latex_text(head: Sequence[str], rows: Iterable[Sequence[str]], columns: str)
 def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
     """Returns one row for each point of a sweep, with a column of times for every algorithm that ran at any point.
 
-    Times are in seconds; if any point has cycles, the best algorithm has cycles too, and all other times are in cycles.
-    ``source`` and ``baseline_source`` state whether a time is of the model or simulated, and ``simulated`` lists the
-    algorithms whose times are simulated.
+    Times are in seconds. If any point has cycles, the best algorithm has an additional column of cycles, and all other
+    times are in cycles. ``source`` and ``baseline_source`` state whether a time was computed by the model or simulated,
+    and ``simulated`` lists the algorithms with simulated times.
     """
     unit = "cycles" if any(point["cycles"] is not None for point in points) else "seconds"
     algorithms = sorted({name for point in points for name in point[f"{unit}_by_algorithm"]})

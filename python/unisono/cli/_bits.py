@@ -44,7 +44,7 @@ def check_contributors(option: str, bits: str | None, contributors: int | None) 
 def verdict(
     require: str | None, held: Sequence[str], reason: str | None, left: Sequence[str] = ()
 ) -> RequiredBits | None:
-    """Returns the verdict on a required property: whether it holds, and the reason if not; None if none is required.
+    """Returns the verdict on a required property, with the reason if it does not hold; None if no property is required.
 
     ``left`` lists the calls left to the MPI library, whose bits are unknown.
     """
@@ -64,7 +64,7 @@ def bits_text(held: Sequence[str], unlike: str | None) -> str:
 
 
 def print_verdict(required: RequiredBits | None) -> None:
-    """Prints why a required property does not hold, or the calls for which it is unknown."""
+    """Prints the reason why a required property does not hold, or the calls for which it is unknown."""
     if required is None:
         return
     option = f"--require {required['bits']}"

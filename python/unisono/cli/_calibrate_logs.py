@@ -152,7 +152,7 @@ def _fit(predicted: Sequence[_Predicted]) -> str:
 
 
 def _off(predicted: Sequence[_Predicted]) -> list[_Predicted]:
-    """Returns what the machine does not predict well, the worst first."""
+    """Returns the collectives that the machine does not predict well, the worst prediction first."""
     return sorted((of for of in predicted if abs(of.error) > _GOOD), key=lambda of: -abs(of.error))
 
 

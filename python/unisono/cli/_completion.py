@@ -17,7 +17,10 @@ MODELS = (
 
 
 def complete(listed: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False) -> Completer:
-    """Returns a completer of names: with ``several`` it completes after the last comma, with ``files`` also files."""
+    """Returns a completer of names.
+
+    With ``several`` it completes the name after the last comma; with ``files`` it also completes files.
+    """
 
     def completer(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, word = incomplete.rpartition(",") if several else ("", "", incomplete)

@@ -11,9 +11,9 @@ SCHEDULE_FILES = {".sched": "text", ".json": "JSON"}
 
 
 def check_ending(path: str | None, forms: Mapping[str, str]) -> None:
-    """Refuses a file whose ending is none of ``forms``, which has the form of each ending, as ``{".csv": "a table"}``.
+    """Raises an error if the ending of a file is not in ``forms``, which maps endings to forms.
 
-    A name without an ending, such as ``/dev/stdout``, is accepted.
+    A name without an ending, such as ``/dev/stdout``, is accepted. An example of ``forms`` is ``{".csv": "a table"}``.
 
     Raises:
         InputError: the name has another ending.

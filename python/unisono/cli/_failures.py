@@ -38,7 +38,7 @@ def _code(failure: BaseException) -> int:
         case KeyboardInterrupt() | click.Abort():
             return say("interrupted", INTERRUPTED)
         case BrokenPipeError():
-            # The reader of the pipe has ended, so standard output is redirected before Python flushes it at exit.
+            # The reader has closed the pipe. Standard output is redirected, because Python flushes it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return UNREAD
         case click.UsageError():
@@ -85,7 +85,7 @@ def _takes_arguments(context: click.Context | None) -> bool:
 
 def say(text: str, code: int) -> int:
     """Prints the sentence on standard error and returns the code."""
-    # If standard error is full or a closed pipe, the exit code must suffice.
+    # If standard error is full or a closed pipe, the exit code alone must report the failure.
     with suppress(OSError):
         # Messages of parsers may have several lines; `sentence` joins and shortens them.
         print("error:", sentence(text), file=sys.stderr, flush=True)  # noqa: T201

@@ -82,7 +82,7 @@ def _place(fault: GpuPlanFinding) -> str:
 def check_file(path: str, options: dict[str, Any], method: str, processors: int | None) -> tuple[Schedule, MscclProof]:
     """Returns the schedule of a file of MSCCL, and the result of the file's check for all its buffers and sizes.
 
-    If ``options`` state a size, both are for this size alone.
+    If ``options`` state a size, the schedule and the result are for this size only.
     """
     elements, in_bytes, dtype = options["elements"], options["bytes"], options["dtype"]
     if elements is not None or in_bytes is not None:

@@ -55,8 +55,8 @@ def _threads(*, is_parameter: bool, default: int | Callable[[], int], shown: str
     )
 
 
-#: The options of commands that compute on several cores. Only the first two pass the number to the command; for the
-#: others it only limits the extension module.
+#: The options of commands that compute on several cores. Only the first two pass the number of cores to the command;
+#: for all other commands the number only limits the extension module.
 rows_option = _threads(is_parameter=True, default=_rows_at_once, shown="all cores, with 1.5 GB of memory each")
 points_option = _threads(is_parameter=True, default=cores(), shown="all cores")
 cores_option = _threads(is_parameter=False, default=cores(), shown="all cores")
@@ -92,7 +92,7 @@ def study(
 ) -> "Iterator[tuple[Executor | None, KeptPoints | None]]":
     """Yields the executor of the points of a study, and the file that saves the points.
 
-    ``threads`` makes the pool of threads, if it is not that of the standard library.
+    ``threads`` makes the pool of threads; by default, the standard library makes it.
 
     On a rank of MPI that computes points for rank 0, and in a job with a shard, the command ends here.
 
@@ -183,7 +183,7 @@ def pool(jobs: int, threads: "Callable[[int], Executor] | None" = None) -> "Iter
     if jobs == 1:
         yield None
         return
-    # The import takes a tenth of the program's start time, and most commands need no threads.
+    # The import takes a tenth of the program's start time, and most commands do not need threads.
     from concurrent.futures import ThreadPoolExecutor
 
     executor = (threads or ThreadPoolExecutor)(jobs)

@@ -11,7 +11,7 @@ from unisono.cli._output import counted, print_json, print_lines, print_table, p
 from unisono.mpi.groups import shared_cores
 from unisono.mpi.library import check_alike, import_mpi
 
-#: The end of a message about ranks that differ.
+#: The end of an error message about ranks that differ.
 ALIKE = "start all ranks with the same options and files"
 
 
@@ -48,7 +48,7 @@ def note_shared_cores(mpi: Any, world: Any) -> None:
 def judge(folder: str, share: float, as_json: bool) -> int:
     """Prints, for each system, the regret of choices from the fraction ``share`` of its measurements.
 
-    The regret of a choice is the time of the chosen algorithm divided by the best time.
+    The regret of a choice is the time of the chosen algorithm, divided by the time of the best algorithm.
     """
     with interrupts.importing():
         from unisono.tuning.choosing import cross_validate

@@ -141,14 +141,14 @@ def schedule_of(
 ) -> Schedule:
     """Reads the schedule of the file ``what``, or plans one for the collective ``what``.
 
-    If the command ``runs`` the schedule of a file, a model is accepted; other options without effect on a file are
-    refused. A plan is for ``target``, a format of emitted code, by default that of ``options``.
+    If the command ``runs`` the schedule of a file, the option of a model is accepted. Other options without effect on a
+    file are an error. A plan is made for ``target``, a format of emitted code; by default, the target of ``options``.
     """
     options = {**options, "target": target or options.get("target")}
     # A barrier has no size, so only the option of a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
     sized = options["elements"] is not None or options["bytes"] is not None
-    # No name of a collective has a dot or a slash.
+    # A name with a dot or a slash cannot be the name of a collective.
     is_path = any(sign in what for sign in "./")
     if (barrier or sized) and not is_path and not is_file(what):
         if machine is None:
@@ -356,7 +356,10 @@ def _tolerance(_: click.Context, __: click.Parameter, tolerance: float) -> float
 
 
 def slow_option(of: str) -> Callable[[_Decorated], _Decorated]:
-    """Returns the option of slow cables; its help text begins with ``of``, the condition of its use."""
+    """Returns the option for slow cables.
+
+    Its help text begins with ``of``, the condition under which the option is used.
+    """
     return click.option(
         "--slow",
         type=Share(),

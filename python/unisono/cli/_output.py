@@ -18,8 +18,8 @@ from unisono.base.messages import counted as counted
 from unisono.base.messages import printable
 from unisono.base.reports import Bound, MemoryReport
 
-#: Collectives whose stated size is that of one block: a rank's input, its output (reduce-scatter, scatter), or its data
-#: for each rank (alltoall); with words for this block.
+#: The collectives whose stated size is the size of one block, each with words for the block: a rank's input, its output
+#: (reduce-scatter, scatter), or its data for each rank (alltoall).
 _OF_BLOCKS = {
     "allgather": "of each rank",
     "alltoall": "between every two ranks",
@@ -95,7 +95,10 @@ def fields_of(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, st
 
 
 def digits_text(value: float) -> str:
-    """Formats a number with six significant digits and all before the point; tiny and huge ones by a power of 10."""
+    """Formats a number with six significant digits, and with all digits before the point.
+
+    Very small and very large numbers are formatted with a power of 10.
+    """
     if not math.isfinite(value) or value == 0 or not 1e-4 <= abs(value) < 1e15:
         return f"{value:.6g}"
     return number(value, max(0, 5 - math.floor(math.log10(abs(value)))))
@@ -121,7 +124,11 @@ def value_text(value: object) -> str:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), whole: Sequence[str] = ()
 ) -> None:
-    """Prints a table; cells of columns in ``right``, which are aligned to the right, and ``whole`` are not broken."""
+    """Prints a table.
+
+    Cells in columns of ``right`` are aligned to the right; these cells, and those in columns of ``whole``, are not
+    broken.
+    """
     with interrupts.importing():
         import shutil
 
@@ -168,7 +175,10 @@ def _rank() -> str | None:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Formats a number with at most ``digits`` decimals, without trailing zeros; ``-`` for None, infinity and NaN."""
+    """Formats a number with at most ``digits`` decimals, without trailing zeros.
+
+    None, infinity and NaN become ``-``.
+    """
     if value is None or not math.isfinite(value):
         return "-"
     text = f"{value:.{digits}f}"
@@ -189,7 +199,7 @@ def microseconds(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Formats a time in the largest unit that is at most as long, as ``12.345 µs``.
+    """Formats a time in the largest unit in which the number is at least 1, as ``12.345 µs``.
 
     Times from 10^6 s on, and below 1 ps, are in seconds with at most four digits.
     """
@@ -289,7 +299,7 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
     if report["algbw"] is None:
         return ""
     rates = [report["algbw"], report["busbw"]]
-    # The rate of a short vector would be 0.00 with two decimals.
+    # The rate of a short vector would be printed as 0.00 with two decimals.
     algbw, busbw = (f"{rate:.2g}" if 0 < rate < 0.01 else number(rate, 2) for rate in rates)
     return f"{algbw} GB/s, on the bus {busbw} GB/s (busbw of nccl-tests)"
 
@@ -298,7 +308,7 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """Shows the numbers of finished and of all steps on standard error.
 
-    It is a bar on a terminal, lines of rank 0 under MPI, and nothing elsewhere.
+    On a terminal this is a bar. Under MPI, rank 0 prints lines. Otherwise nothing is shown.
     """
     if _among_ranks():
         yield _lines_of(what) if _rank() == "0" else lambda *_: None

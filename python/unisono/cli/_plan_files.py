@@ -11,8 +11,8 @@ from unisono.planning.plan_files import check_plan_file
 def verify_plan_file(path: str, require: str | None, contributors: int | None, as_json: bool) -> int:
     """Proves the schedules of the file as they are stored, and prints a row for each of its rows.
 
-    With ``require`` each collective must have this property of the bits on each number of ranks, for the calls that the
-    rows serve.
+    With ``require``, each collective must have this property of the bits on each number of ranks, for all calls that
+    the rows serve.
     """
     with working("verifying"):
         rows, refused, found = check_plan_file(path, contributors)

@@ -16,7 +16,7 @@ from unisono.planning.bits import ratio
 from unisono.planning.libraries import OF_NCCL, library_rows
 from unisono.planning.ranges import crossing, planned_sizes, spans
 
-#: The largest relative cost that is printed as none.
+#: The largest relative cost that is printed as no cost.
 NO_COST = 5e-4
 #: The first and last size in bytes that a file serves; None is no limit.
 _Served = tuple[int, int | None]
@@ -52,10 +52,10 @@ def plan_rows(
 ) -> list[_Row]:
     """Returns the best plans of one collective, each with the sizes that it serves.
 
-    Without ``served``, the one row is for the size of the request, for which ``made`` is the plan, if it is given. Else
-    a plan is also made for both ends of the range and for powers of four between them. ``instead`` returns the plan
-    that a row takes in place of the best one of a request. If the schedules are ``stored``, plans with segments share
-    no row, because the blocks of a stored schedule do not fit segments, whose length is in bytes.
+    Without ``served``, there is one row, for the size of the request; ``made`` is its plan, if it is given. With
+    ``served``, plans are also made for both ends of the range and for the powers of four between them. ``instead``
+    returns the plan that a row uses instead of the best plan of a request. If the schedules are ``stored``, plans with
+    segments are not merged into one row: segments have a length in bytes, and the blocks of a stored schedule have not.
     """
     if served is None or request.collective == "barrier":
         plan = instead(made or request.plan(), request)
@@ -95,8 +95,8 @@ def _seconds(among: Plan, of: Plan) -> float | None:
 def stored_rows(request: Request, served: _Served | None, made: Plan | None, *, unlike_bits: bool) -> list[_Row]:
     """Returns the rows of a ``.plan`` for one collective.
 
-    Without ``unlike_bits`` an allreduce is, where there is one, a plan after which all ranks have the same bits; notes
-    name what it replaces.
+    Without ``unlike_bits``, an allreduce gets a plan after which all ranks have the same bits, if such a plan exists.
+    Notes name the plans that it replaces.
     """
     notes: list[str] = []
 
@@ -195,7 +195,7 @@ def write_tuning(rows: list[dict[str, Any]], notes: list[str], target: str, path
 
 
 def report_rows(rows: Sequence[_Row]) -> list[PlannedRow]:
-    """Returns rows as a report; a row's time is that of the size for which its plan was made."""
+    """Returns rows as a report. The time of a row is the time at the size for which its plan was made."""
     found: list[PlannedRow] = []
     for plan, first, last in rows:
         about = plan.report()
@@ -227,7 +227,7 @@ def _report(row: Mapping[str, Any]) -> PlannedRow:
 
 
 def print_rows(rows: Sequence[PlannedRow]) -> None:
-    """Prints a line for each row of a file: its sizes, and its plan with the time at one of them."""
+    """Prints a line for each row of a file: the sizes of the row, and its plan with the time at one of these sizes."""
     times = ["at", "µs", "ratio"] if any(row["predicted_seconds"] is not None for row in rows) else []
     lines = []
     for row in rows:

@@ -6,7 +6,7 @@ from unisono.base.names import algorithm, collective
 from unisono.base.reports import SecondOpinion, StepReport
 from unisono.cli._output import duration, number, params_text, print_lines, print_notes, print_table
 
-# The largest number of communications that are printed with a cheaper replacement, largest saving first.
+# The maximum number of communications that are printed with a cheaper replacement, in descending order of savings.
 _MOST_OPINIONS = 10
 
 
@@ -109,7 +109,7 @@ def print_step(report: StepReport) -> None:
 
 
 def _print_opinions(rows: list[SecondOpinion]) -> None:
-    """Prints the communications that a cheaper one could replace, largest saving first."""
+    """Prints the communications that a cheaper communication could replace, in descending order of savings."""
     if not rows:
         return
     rows = sorted(rows, key=lambda row: -row["saved_seconds"])
@@ -120,7 +120,7 @@ def _print_opinions(rows: list[SecondOpinion]) -> None:
 
 
 def _opinion(row: SecondOpinion) -> str:
-    """Returns a sentence about a communication that is not needed or that a cheaper one could replace."""
+    """Returns a sentence about a communication that is not needed, or that a cheaper communication could replace."""
     among = f"{row['kind']} among {row['group']}"
     if row["suffices"] == "nothing":
         again = f", {row['count']} times" if row["count"] > 1 else ""

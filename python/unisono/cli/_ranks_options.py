@@ -115,7 +115,7 @@ def _late(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        # A list for many ranks may be too long for a file name, so the text is read as a list first.
+        # The list for many ranks may be too long for a file name, so the text is first read as a list.
         return _times(text.split(","))
     except ValueError:
         pass

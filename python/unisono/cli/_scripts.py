@@ -23,7 +23,7 @@ def load_scripts(paths: Iterable[str]) -> None:
             raise InputError(f"there is no file '{path}' to load")
         check_regular(path)
         before = [entry["reference"] for entry in unisono.algorithms()]
-        # As when Python runs the file, it can import modules from its folder.
+        # The file can import modules from its folder, as if Python ran it directly.
         sys.path.insert(0, str(Path(path).resolve().parent))
         try:
             runpy.run_path(path, run_name="__unisono__")

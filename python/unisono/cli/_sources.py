@@ -1,7 +1,7 @@
 """The sources of a command's input, and the options without effect on each source.
 
-A command reads its input from a file, plans it, or takes it from another tool. An option that has no effect on this
-input is refused with the reason, because its user expects an effect.
+A command reads its input from a file, plans it, or takes it from another tool. An option without effect on this input
+is an error with the reason, because the user of the option expects an effect.
 """
 
 from dataclasses import dataclass

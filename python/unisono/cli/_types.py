@@ -20,7 +20,7 @@ _RANGE = re.compile(r"(.+?)\.\.(.+)")
 
 
 class _Read(click.ParamType[_T], ABC):
-    """A value that `read` makes of its text; a default of another type stays as it is."""
+    """A value that `read` makes from text. A default value that is not text is kept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _T:  # noqa: ARG002
         """Returns the value of a text."""
@@ -32,7 +32,7 @@ class _Read(click.ParamType[_T], ABC):
 
 
 class _Completed(_Read[_T]):
-    """A value of names in any spelling, which shells complete. The command itself refuses unknown names."""
+    """A value made of names in any spelling, which shells complete. The command itself reports unknown names."""
 
     def __init__(self, name: str, completer: Completer, spelling: Callable[[str], str] = str) -> None:
         self.name = name
@@ -265,7 +265,7 @@ class TracedPes:
             return sample(count, self.sampled)
         if not self.listed:
             return range(count)
-        # One PE beyond the machine is kept, so that a range that exceeds the machine is refused.
+        # One PE beyond the machine is kept, so that a range that exceeds the machine is reported as an error.
         ends = [(part.start, max(part.start + 1, min(part.stop, count + 1))) for part in self.listed]
         return [pe for first, end in ends for pe in range(first, end)]
 

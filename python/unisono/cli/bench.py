@@ -120,7 +120,7 @@ def _notes(table: list[PlanRow], here: str, plan_file: str) -> list[str]:
     """Returns a sentence for each other condition under which rows were tuned: programs leave their calls to MPI."""
 
     def judged(conditions: str) -> list[str]:
-        # Another version of the library counts as the same conditions.
+        # Conditions that differ only in the version of the library count as equal.
         library, _, *waits = conditions.split(" ")
         return [library, *waits]
 
@@ -136,7 +136,7 @@ def _notes(table: list[PlanRow], here: str, plan_file: str) -> list[str]:
 def _ran(
     collective: str, row: PlanRow | None, ranks: int, count: int, planned: Timing, default: Timing
 ) -> dict[str, Any]:
-    """Returns the evidence of which algorithm ran: the calls that the plan served, and the bits of the result."""
+    """Returns the evidence of the algorithm that ran: the calls that the plan served, and the bits of the result."""
     ours = None if row is None or row["algorithm"] is None else _bits(collective, row, ranks, count)
     served, calls = planned.served, planned.calls
     if planned is default:
@@ -169,9 +169,9 @@ def _ran(
 def _bits(collective: str, row: PlanRow, ranks: int, count: int) -> str | None:
     """Returns the bits of rank 0's result by the row's schedule, run by the interpreter.
 
-    Returns None if the collective adds nothing, the vector exceeds `_MOST_ELEMENTS`, the plan cannot be made again, or
-    the blocks of the row do not divide the count, because a schedule of the same algorithm may then divide the vector
-    differently.
+    Returns None in four cases: the collective does not add; the vector exceeds `_MOST_ELEMENTS`; the plan cannot be
+    made again; or the blocks of the row do not divide the count, because a schedule of the same algorithm may then
+    divide the vector differently.
     """
     if not reduces(collective) or row["blocks"] is None or count % row["blocks"] or count > _MOST_ELEMENTS:
         return None

@@ -153,7 +153,7 @@ def calibrate(
         write(output, comment + tomli_w.dumps(found))
         return found
 
-    # All ranks end with the same error if there is no machine or the file cannot be written.
+    # All ranks end with the same error if no machine was made or the file cannot be written.
     made = together(mpi.COMM_WORLD, written)
     if measured is None:
         return 0

@@ -168,7 +168,9 @@ def _print_forwards(found: DiscoveryReport) -> None:
 
 
 def _folded(forwards: list[Forward]) -> list[tuple[Forward, int]]:
-    """Returns the first of forwards that differ only in task numbers and group, with the number of these forwards.
+    """Groups forwards that differ only in task numbers and group.
+
+    Returns the first forward of each group, with the number of forwards in the group.
 
     A loop repeats its forwards with other task numbers in each iteration.
     """

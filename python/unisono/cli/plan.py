@@ -227,7 +227,7 @@ def plan(
 
 
 def _check_output(output: str | None, serve: str | None, target: str | None, tunes: bool) -> None:
-    """Refuses an output file whose ending names no form, and --serve without a file that has rows.
+    """Raises an error if the output file has no known ending, or if --serve has no file with rows.
 
     Raises:
         InputError, BadParameter: the file or the option is refused; the message says what to do.
@@ -252,7 +252,7 @@ def _check_output(output: str | None, serve: str | None, target: str | None, tun
 
 
 def _check_rows(output: str | None, tunes: bool, of_one: Mapping[str, str | bool | None]) -> None:
-    """Refuses several collectives, or a range without a size, if no file has rows for them.
+    """Raises an error if several collectives, or a range without a size, have no file for their rows.
 
     ``of_one`` are the values of options that concern one plan.
 
@@ -337,14 +337,14 @@ def _draw(made: Plan, path: str) -> None:
 def print_report(report: PlanReport, candidates: int | None) -> None:
     """Prints the report of a plan as text, with at most ``candidates`` rows of candidates (None: a row for each).
 
-    A row may stand for several candidates that are alike.
+    A row may represent several equal candidates.
     """
     predicted, bound, optimum = report["predicted"], report["lower_bound"], report["model_optimum"]
     print_lines(subject(report, predicted["cycles"] is not None))
     if "library" in report:
         print_choice(report["library"])
         print_lines("")
-    # The library runs its own algorithms, and no candidate.
+    # The library runs its own algorithms, which are not candidates.
     is_of_library = "library" in report and report["target"] in OF_NCCL
     own = [
         ("own plan" if "library" in report else "algorithm", f"{report['algorithm']} {params_text(report['params'])}"),
@@ -378,7 +378,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     elif predicted["terms"] is not None:
         print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
-    # A ring here is not the ring of a library.
+    # The algorithm `ring` differs from the ring of a library.
     head = "own candidate" if "library" in report else "candidate"
     if is_of_library:
         print_candidates(sorted(report["candidates"], key=lambda one: one["seconds"]), candidates, head=head)
@@ -492,7 +492,10 @@ def print_candidates(
 
 
 def _first_of_equals(candidates: list[Candidate], limit: int) -> tuple[list[Candidate], dict[int, int]]:
-    """Returns the first ``limit`` candidates that differ from their predecessor, and the number of equals by index."""
+    """Returns the first ``limit`` candidates that differ from their predecessor, and the numbers of equal candidates.
+
+    The numbers are returned by index.
+    """
     shown: list[Candidate] = []
     alike: dict[int, int] = {}
 

@@ -91,7 +91,8 @@ def run(
         )
     starter = find_launcher(program[0], launcher, present=not dry_run)
     if not starter.options and starter.family != "other":
-        # A launcher with options of its own may look for the program in other folders, and a scheduler on other nodes.
+        # A launcher with its own options may look for the program in other folders, and a scheduler may look on other
+        # nodes.
         check_program(program[0])
     cores = len(os.sched_getaffinity(0))
     switches = {
@@ -147,8 +148,9 @@ _SECONDS_TO_END = 30
 def passing_signals(command: list[str], variables: dict[str, str], inner: Callable[[int], int] | None = None) -> int:
     """Runs a command, passes signals that would end this process to it, and returns its exit code.
 
-    ``inner`` maps the command's process id to that of the process that gets the signals, if the command only waits for
-    it and ignores the keyboard. A command that still runs `_SECONDS_TO_END` seconds after a signal is killed.
+    ``inner`` maps the command's process id to the id of the process that gets the signals, if the command only waits
+    for this process and ignores signals of the keyboard. A command that still runs `_SECONDS_TO_END` seconds after a
+    signal is killed.
     """
     waited = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
@@ -166,7 +168,7 @@ def passing_signals(command: list[str], variables: dict[str, str], inner: Callab
             found = signal.sigtimedwait(waited, _SECONDS_TO_END) if ends else signal.sigwaitinfo(waited)
             if found is None:
                 child.kill()
-            # A signal of the keyboard comes from the kernel, which sends it to the launcher too.
+            # The kernel sends signals of the keyboard to the launcher too, so they are not passed on.
             elif found.si_signo in _PASSED and found.si_code <= 0:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child.pid if inner is None else inner(child.pid), found.si_signo)

@@ -63,7 +63,7 @@ def _cell(form: str, name: str, value: object) -> str:
         # The reader of CSV does not convert numbers.
         with contextlib.suppress(ValueError):
             return digits_text(float(value))
-    # The text shows 8 characters of a long value, the JSON all.
+    # The text shows 8 characters of a long value, and the JSON all characters.
     if isinstance(value, float):
         return digits_text(value)
     return value_text(value)[:8] if name == "expression_class" else value_text(value)

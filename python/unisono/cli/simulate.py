@@ -152,7 +152,7 @@ def simulate(
     if trace is not None and what is not None:
         nodes = what.nodes
         pes = checked_pes((trace_pes or TracedPes(SAMPLED)).of(nodes), nodes)
-    # Some simulators time messages by the model; on other machines only the plan uses the model.
+    # Some simulators use the model for the times of messages. On other machines only the plan uses the model.
     model = options["model"] if simulator in by_model or options["model"] == "data-sheet" else None
     of_wafer: dict[str, Any] = {"queue_depth": queue_depth, "noop_probability": noop_probability, "seed": seed}
     of_goal = {"goal": given.goal, "parameters": None if given.goal is None else given.parameters}
@@ -249,7 +249,10 @@ def _check_memory(what: Schedule, where: Machine) -> None:
 def _input_keys(
     what: Schedule | None, machine: Machine | None, simulator: str, model: str | None, depth: int | None
 ) -> dict[str, Any]:
-    """Returns the JSON report with the keys that describe the input; all others are null, for a run that gets stuck."""
+    """Returns the JSON report with the keys that describe the input.
+
+    All other keys are null, as for a run that gets stuck.
+    """
     described = {} if machine is None else machine.describe()
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     known: dict[str, Any] = {

@@ -174,7 +174,7 @@ def sweep(
         lengths = len(options["elements"])
         total = lengths * (1 if shapes is None else len(shapes))
         facts = {"collective": collective, "machine": machine, "lengths": lengths, "total": total, "notes": notes}
-        # The text of all inputs of the points distinguishes the parts of different sweeps.
+        # A text of all inputs of the points. It distinguishes the parts of different sweeps.
         inputs = (where.to_toml(), nodes, subset, fail, shapes, listed, named, params, sorted(options.items()))
         part = part_of({**facts, "asked": repr(inputs)}, shard, points)
         write(output, json_text(part))
@@ -220,7 +220,10 @@ def _written(*paths: str | None) -> list[str]:
 
 
 def _print(points: list[SweepPoint], lengths: int) -> None:
-    """Prints a map with one row a shape, or one row a point if there are too many lengths for a map."""
+    """Prints a map with one row for each shape.
+
+    If there are too many lengths for a map, prints one row for each point.
+    """
     sources = {source_word(point["source"]) for point in points}
     is_mixed = len(sources) > 1
     if lengths > _WIDEST:

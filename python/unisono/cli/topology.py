@@ -185,7 +185,11 @@ def _injection(report: dict[str, Any]) -> str:
 
 
 def _family(report: dict[str, Any]) -> str:
-    """Returns the family; with failures that of the whole network, as its rules of routing do not hold any more."""
+    """Returns the family of the network.
+
+    A network with failures is described by the family of the whole network, because the family's rules of routing do
+    not hold for the remaining network.
+    """
     whole = report.get("whole")
     if whole is None or whole["family"] == report["family"]:
         return str(report["family"])

@@ -150,7 +150,8 @@ def verify(
     if seed is not None and proof.seed is None:
         click.echo("note: the proof is exact and draws no numbers; --seed is not used", err=True)
     if not proof.holds and found is not None and not found["diagnostics"]:
-        # The schedule has a fault on its machine, and the check of the file does not read the machine.
+        # The schedule has a fault on its machine. The check of the file does not read the machine, so its result is not
+        # used.
         found = None
     held = (proof.bits, proof.unlike_elements) if found is None else (found["bits"], found["unlike_elements"])
     required = verdict(require, held[0], _lacking(require, *held))
@@ -182,7 +183,7 @@ def verify(
 
 
 def _lacking(require: str | None, bits: Sequence[str], unlike: str | None) -> str | None:
-    """Returns the reason why a schedule lacks a required property, if it is known."""
+    """Returns the reason why a schedule does not have the required property, if the reason is known."""
     if unlike is None and "place" in bits:
         how = f"--bits {require}{' --contributors N' if require == 'ranks-count' else ''}"
         return f"a schedule is of one size; '{require}' is proved of a .plan ('unisono plan {how} -o FILE.plan')"
@@ -249,7 +250,7 @@ def _check_target(what: str, certificate: str) -> None:
 
 
 def _check(path: str, certificate: str, require: str | None, as_json: bool) -> int:
-    """Checks a certificate of a schedule with the checker that shares no code with the proof."""
+    """Checks a certificate of a schedule. The checker does not share code with the proof."""
     schedule = read_text(path, as_stored=True)
     if is_file(certificate) and file_types.form_of(certificate) == file_types.BOUND:
         stated = contents(certificate).facts
@@ -329,7 +330,7 @@ def _chance(proof: Proof) -> list[tuple[str, str]]:
 def _refused(path: str, as_json: bool) -> bool:
     """Checks that the registers of switches agree, prints the faults, and returns whether there are any.
 
-    A schedule can be derived only from registers that agree.
+    A schedule can only be derived from registers that agree.
     """
     with working("checking"):
         found = check_registers(path)

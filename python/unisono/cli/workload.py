@@ -142,7 +142,7 @@ def workload(
         with working(f"timing {source}"), study(1, executor, resume, shard) as (by, kept):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             place = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
-            # Machines named by a change get the same number of nodes, and the same failures.
+            # Machines that a change names get the same number of nodes and the same failures.
             for change in changes:
                 if "machine" in change:
                     other = unisono.machine(str(change["machine"]), nodes=nodes, failed=fail)
@@ -152,7 +152,7 @@ def workload(
                 place,
                 overlap=not no_overlap,
                 fill=fill,
-                # A recorded program was already read strictly.
+                # The recording of a program is already strict.
                 strict=strict and not is_script,
                 ranks=None if is_script else ranks,
                 tflops=tflops,

@@ -12,7 +12,7 @@ __all__ = ["check_devices", "device_lines", "device_table", "devices_report"]
 
 
 def check_devices(devices: SupportsIndex | None, rank: SupportsIndex, machine: MachineLike | None) -> None:
-    """Refuses arguments that have a meaning with devices only.
+    """Raises an error if arguments that require devices are given without devices.
 
     Raises:
         InputError: a rank or a machine of devices is given, but no number of devices.

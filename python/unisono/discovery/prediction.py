@@ -21,7 +21,7 @@ from unisono.machines.descriptions import with_shape
 __all__ = ["Prediction", "as_report", "predictions", "sum_line", "total_lines", "without_machine"]
 
 
-#: Messages alone are reported as faster if their time is below this fraction of the time with collectives.
+#: Messages alone are reported as faster only if their time is below this fraction of the time with collectives.
 _LESS = 0.999
 
 
@@ -111,7 +111,7 @@ def predictions(
 
 
 def without_machine(model: str | None, simulate: bool) -> None:
-    """Refuses options that need a machine, where none is given.
+    """Raises an error if an option needs a machine, because no machine is given.
 
     Raises:
         InputError: a model or a simulation is requested.
@@ -170,7 +170,8 @@ def _is_by_messages(row: PricedOperation) -> bool:
 def _moved(row: PricedOperation) -> list[int]:
     """Returns the least and the greatest number of bytes that a rank sends.
 
-    If the greatest number of bytes that a rank receives is larger, the two numbers are those of bytes received.
+    If the greatest number of bytes that a rank receives is larger, returns the least and the greatest number of bytes
+    that a rank receives.
     """
     return row["gives"] if max(row["gives"]) >= max(row["gets"]) else row["gets"]
 

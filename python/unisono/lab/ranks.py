@@ -18,12 +18,12 @@ __all__ = ["FAMILIES", "beginning", "command", "launcher", "launcher_process", "
 FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 #: The name of the network device of each host.
 _DEVICE = "eth0"
-#: The beginning of a command in a process namespace of its own. The kernel ends all its processes when the first one,
-#: the launcher, is killed; a launcher that waits for an unreachable host would ignore SIGTERM.
+#: The beginning of a command that runs in its own process namespace. The kernel ends all processes of the namespace
+#: when its first process, the launcher, is killed. A launcher that waits for an unreachable host would ignore SIGTERM.
 _JOB = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child")
-#: The beginning of a command that starts only while another process holds the lock of a file. A process that requests a
-#: signal at its parent's end gets none if the parent ended before. So the launcher, which starts after all such
-#: requests of its parents, starts only if the process that began the chain still runs.
+#: The beginning of a command that starts only while another process holds the lock of a file. A process can request a
+#: signal at the end of its parent, but gets no signal if the parent ended before the request. Therefore the launcher,
+#: which starts after all such requests, starts only if the process that began the chain still runs.
 _WHILE_LOCKED = ("sh", "-c", 'flock -n -E 75 "$0" true; [ $? = 75 ] && exec "$@"')
 #: The beginning of a command whose processes, when they sleep, sleep at least the nanoseconds of the next argument.
 _NAPS = ("sh", "-c", 'echo "$0" > /proc/self/timerslack_ns; exec "$@"')
@@ -46,7 +46,7 @@ def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
         raise InputError(f"'{program}' starts ranks itself; name the program after --")
     check_program(program)
     found = _of_lab(lab.mpi, program) if lab.mpi is not None else find_launcher(program)
-    # Launchers start a process of their own on each host that they are given, so only hosts with ranks are listed.
+    # Launchers start one of their own processes on each listed host, so only hosts with ranks are listed.
     used = lab.network.hosts[: -(-ranks // lab.per_host)]
     places = ",".join(f"{host}:{lab.per_host}" for host in used)
     if found.family == "openmpi":
@@ -69,7 +69,9 @@ def command(
     begun: Path,
     times: Path | None = None,
 ) -> list[str]:
-    """Returns the command that starts a program's ranks from the first host, while :func:`beginning` has ``begun``.
+    """Returns the command that starts a program's ranks from the first host.
+
+    The ranks run as long as :func:`beginning` holds the lock of ``begun``.
 
     The paths ``plan`` and ``report`` are those of ``unisono run``. Each rank appends its seconds between ``MPI_Init``
     and ``MPI_Finalize`` to the file ``times``, if given.
@@ -105,7 +107,10 @@ def beginning(lab: Lab) -> Iterator[Path]:
 
 
 def launcher_process(command: int) -> int:
-    """Returns the number of the launcher's process, which process ``command`` starts, or ``command`` before that."""
+    """Returns the number of the launcher's process, which process ``command`` starts.
+
+    Before the launcher starts, the number is ``command``.
+    """
     found = command
     # Entering the lab's process namespace and creating the job's namespace add one process each.
     for _ in range(2):
@@ -136,11 +141,11 @@ def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
         "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
-        # Waiting calls of MPICH never sleep unless MPI is initialised for calls of any thread.
+        # Waiting calls of MPICH sleep only if MPI is initialised for calls of any thread.
         "MPIR_CVAR_DEFAULT_THREAD_LEVEL": "MPI_THREAD_MULTIPLE",
         "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
         "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
-        # MPICH has to use TCP: over UCX it finds memory that hosts of one computer share, and over libfabric any
+        # MPICH must use TCP. Over UCX it would find memory that hosts of one computer share, and over libfabric any
         # device.
         "UCX_TLS": "tcp,self",
         "UCX_NET_DEVICES": _DEVICE,

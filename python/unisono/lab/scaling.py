@@ -1,7 +1,7 @@
 """A network machine, slowed down to rates that this computer can carry.
 
-All rates are divided, and all latencies multiplied, by one factor. So the bytes that a link carries during its latency
-stay the same, and costs keep their ratios; only computation between messages is not slowed down.
+All rates are divided, and all latencies multiplied, by one factor. The bytes that a link carries during its latency
+therefore stay the same, and so do the ratios of costs. Computation between messages is not slowed down.
 """
 
 import math
@@ -17,12 +17,13 @@ __all__ = ["MOST_FACTOR", "MOST_HOSTS", "Cable", "Network", "scaled"]
 
 #: The largest number of hosts of a lab.
 MOST_HOSTS = 64
-#: The rates in Mbit/s of all hosts together, and of one host, that the fabric, the program that carries
-#: packets, forwards with a fifth of a core.
+#: Two rates in Mbit/s: of all hosts together, and of one host. The fabric, the program that carries packets, needs a
+#: fifth of a core for them.
 _MBIT_OF_ALL, _MBIT_OF_ONE = 800.0, 100.0
-#: The limit of a requested factor, as a multiple of the least factor: slower cables delay headers of TCP too long.
+#: The limit of a requested factor, as a multiple of the least factor. With slower cables, TCP headers would be delayed
+#: too long.
 MOST_FACTOR = 1000
-#: The form of names of hosts, in which cables and scripts name them.
+#: The pattern of names of hosts that cables and scripts can use.
 _HOST_NAME = re.compile("[A-Za-z][A-Za-z0-9-]{0,62}")
 #: Bytes that a port holds before it drops packets.
 _BUFFER = 2_000_000
@@ -84,7 +85,7 @@ class Network:
 
         """
         nodes = [*self.hosts, *self.switches]
-        # A stated name counts before the number name of another node that equals it.
+        # If a node has a name that equals the number name of another node, the stated name takes precedence.
         of_nodes = [list(map(str, range(len(nodes)))), [_name(at, len(self.hosts)) for at in range(len(nodes))], nodes]
         known: dict[str, Cable] = {}
         for names in of_nodes:
@@ -132,7 +133,10 @@ def _name(node: int, hosts: int) -> str:
 
 
 def _names(machine: Machine, nodes: int, hosts: int) -> list[str]:
-    """Returns the names that the machine states, if they can be names of hosts, else those by numbers."""
+    """Returns the names that the machine states, if all of them can be names of hosts.
+
+    Otherwise the names are made from node numbers.
+    """
     if "names" in machine.describe().get("topology", {}):
         stated = part_names(machine)
         is_distinct = len({"localhost", *map(str.lower, stated)}) == len(stated) + 1

@@ -2,7 +2,7 @@
 
 A lab is one process namespace, whose first process is the fabric, the program that carries packets. When the fabric
 ends, the kernel ends every process of the lab, and with them its network and mount namespaces, which have no names
-outside. The fabric holds a lock on the folder: a folder without a lock is of a lab that died.
+outside. The fabric holds a lock on the folder. A folder without a lock belongs to a lab that has died.
 """
 
 import contextlib
@@ -184,7 +184,7 @@ def current() -> Lab:
     except FileNotFoundError:
         raise none from None
     if lock is not None:
-        # The folder has no lock, so its lab died: only the folder remains.
+        # The folder is not locked, so its lab has died and only the folder remains.
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
         raise none

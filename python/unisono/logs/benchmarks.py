@@ -63,8 +63,8 @@ _NAMES = {
 }
 #: The tests between two ranks, by their names in OSU's benchmarks and IMB-MPI1.
 _BETWEEN_TWO = {"Latency": MESSAGE, "Bandwidth": STREAM, "PingPong": MESSAGE}
-#: The collectives in which ranks finish at different times, so that a fit reads the time of the slowest rank; and those
-#: in which most ranks finish early.
+#: The collectives in which ranks finish at different times, so that a fit uses the time of the slowest rank; and the
+#: collectives in which most ranks finish early.
 _ROOTED, _TO_ROOT = frozenset(("broadcast", "gather", "reduce", "scatter")), frozenset(("gather", "reduce"))
 #: The column of OSU's benchmarks with the time of the slowest rank, which the option -f adds.
 _SLOWEST = "Max Latency(us)"
@@ -73,13 +73,13 @@ _BLOCKS = frozenset(("allgather", "alltoall", "gather", "scatter"))
 #: The reason for which rows of other tests are left out.
 _ONLY = f"only blocking calls of {', '.join(dict.fromkeys(_NAMES.values()))} are read"
 _WRONG = "the result is wrong; repair that, and measure again"
-#: The most keys of JSON that a message lists.
+#: The maximum number of keys of JSON that a message lists.
 _KEYS = 4
 
 
 @dataclass(frozen=True)
 class Log:
-    """The times in one file, and remarks about causes that its lines show."""
+    """The times in one file, and remarks on causes that the file's lines show."""
 
     label: str
     points: list[Measured]
@@ -90,7 +90,7 @@ class Log:
     hosts: frozenset[str] = frozenset()
     #: Sentences on rows that were left out.
     left_out: tuple[str, ...] = ()
-    #: The memory of GPUs that the OSU benchmarks state, such as CUDA; empty for that of hosts.
+    #: The memory of GPUs that the OSU benchmarks state, such as CUDA; empty for the memory of hosts.
     memory: str = ""
 
 
@@ -133,8 +133,8 @@ def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int 
 def read_log_text(text: str, label: str, given: StatedRanks, *, messages: bool = False) -> Log:
     """Reads the text of one file; ``given`` completes a log that does not state its ranks.
 
-    With ``messages``, as a fit needs them, tests between two ranks are read too, and times of slowest ranks if a log
-    states them.
+    With ``messages``, tests between two ranks are read too, and the times of the slowest ranks if the log states them;
+    a fit needs both.
 
     Raises:
         InputError: as for :func:`read_logs`.
@@ -229,7 +229,7 @@ def _imb(text: str, origin: str, given: StatedRanks, left_out: LeftOut, messages
                 missing = "t_avg" if len(words) <= head.index("t_avg[usec]") else head[-1]
                 raise InputError(f"{where}: the row is cut, as it has no {missing}; run the benchmark to its end")
             row = dict(zip(head, words, strict=False))
-            # Builds that check results have this column.
+            # Builds that check results print this column.
             if number(row.get("defects", "0")) != 0:
                 raise InputError(f"{where}: {_WRONG}")
             if ranks > 1:
@@ -285,8 +285,8 @@ def _repro(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> lis
 def _inspected(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
     """Returns the median times in the output of NCCL's or RCCL's inspector, which has a line for each call of a rank.
 
-    Sizes are those of the larger buffer: the stated size, or its product with the number of ranks, whichever is nearer
-    to the stated bandwidth times the time.
+    Sizes are sizes of the larger buffer. This is the stated size or its product with the number of ranks: the value
+    that is nearer to the stated bandwidth times the time.
     """
     times: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
     for place, line in enumerate(text.splitlines(), 1):

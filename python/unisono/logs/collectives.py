@@ -51,11 +51,11 @@ _OTHERS = frozenset(("alltoallv", "allgatherv", "hypercube", "reducescatterv", "
 _RANK = re.compile(r"(?:#\s*)?Rank\s+(\d+)\s(?:\s*Group\s+(\d+)\s)?.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _LAUNCH = re.compile(r"\bnThread\s+\d+\s+nGpus\s+(\d{1,4})\b")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
-#: The datatypes and operators of nccl-tests that the model of NCCL distinguishes; rows with others are read as f16 and
-#: sum.
+#: The datatypes and operators of nccl-tests that the model of NCCL distinguishes. Rows with other datatypes and
+#: operators are read as f16 and sum.
 _TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
 _OPERATORS = frozenset(("sum", "prod", "max", "min"))
-#: The operators that NCCL scales on the GPUs, so that they have no NVLS, as ``prod``. Neither have types of one byte
+#: The operators that NCCL scales on the GPUs. Like ``prod``, they do not use NVLS, and neither do types of one byte
 #: (github.com/NVIDIA/nccl, ``ncclNvlsSupported``).
 _SCALED = frozenset(("avg", "mulsum"))
 _REPAIR = "repair that, and measure again"
@@ -93,7 +93,7 @@ class Measured:
 
 
 def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog], list[str]]:
-    """Returns from several files the times of collectives, the logs of links, and sentences on rows and settings.
+    """Reads several files. Returns the times of collectives, the logs of links, and sentences on rows and settings.
 
     Raises:
         InputError: a file is not a log of these formats, is incomplete, or has no times.
@@ -231,7 +231,7 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
     is_open = False
     for place, line in enumerate(map(str.strip, lines), 1):
         where = f"{origin}, line {place}"
-        # Several processes write to a log, so that a row may share its line with a message.
+        # Several processes write to a log, so a row may be on the same line as a message.
         words = (behind.group(1) if (behind := _BEHIND.search(line)) else line.strip("#")).split()
         # A line about the end of a test names the finished test.
         if (test := _TEST.search(line)) and "concluded" not in line:
@@ -240,7 +240,7 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
             launched = max(1, int(launch.group(1)))
         if rank := _RANK.match(line):
             if is_open and int(rank.group(1)) == 0:
-                # A new test begins; its name is unknown unless a line after the previous test states it.
+                # A new test begins. Its name is unknown unless a line after the previous test states it.
                 name, run = name if run is None else "", None
                 hosts, is_open = {}, False
             hosts[int(rank.group(1)) % MOST_RANKS], gpu = (rank.group(2) or "0", rank.group(3)), rank.group(4)
@@ -314,7 +314,7 @@ def _placed(
 ) -> tuple[int, int, int]:
     """Returns the ranks and nodes of a group of a test, and the number of groups.
 
-    They are those of the lines about ranks, or as the user states them. Times are means over all groups
+    They are taken from the lines about ranks, or from the statements of the user. Times are means over all groups
     (``MPI_COMM_WORLD`` in ``Allreduce`` of common.cu of nccl-tests), and sizes and bandwidths are those of a group.
     """
     ranks = max(hosts, default=-1) + 1
@@ -331,7 +331,7 @@ def _placed(
             )
         return (*shapes[0], len(groups))
     if not hosts and (number(rates[0]) or 0.0) > 1 and number(rates[1]) == 0:
-        # Only a test with one rank has a bus bandwidth of zero.
+        # A bus bandwidth of zero is possible only for a test with one rank.
         return 1, 1, 1
     missing = (
         f"{where}: the lines '#  Rank ...' of {ranks - len(hosts)} of {ranks} GPUs are missing before this row"
@@ -350,7 +350,7 @@ def _points(run: _Run, origin: str, left_out: LeftOut) -> list[Measured]:
     ranks, found = run.ranks, []
     guess = ""
     if not run.name:
-        # Long vectors have the most digits in their bandwidths; other rows may show whether results were checked.
+        # Long vectors have the most digits in their bandwidths. Shorter vectors may show whether results were checked.
         guesses = list[str]()
         for of_row in filter(None, (_guesses(*row[1:], run.head, ranks) for row in reversed(run.rows))):
             if not guesses or {*of_row} < {*guesses}:
@@ -378,7 +378,7 @@ def _points(run: _Run, origin: str, left_out: LeftOut) -> list[Measured]:
 
 
 def _check_count(ranks: int, size: int, words: list[str], where: str) -> None:
-    """Refuses a row whose size is not that of its elements, on one rank or on all.
+    """Raises an error if the size of a row is not the size of its elements, on one rank or on all ranks.
 
     Raises:
         InputError: the type or the operator is unknown, or the row is damaged.

@@ -21,12 +21,12 @@ _OF_RCCL = ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
 _GPU = {"nccl": (*_OF_RCCL, "alltoall", "gather", "scatter"), "rccl": _OF_RCCL}
 #: Libraries that choose by rules.
 _MPI = ("mpich", "openmpi")
-#: The bytes from which a vector is long, and normal relative errors of predictions. A node without faults takes 2.2
-#: times NCCL's own estimate for short vectors, 1.5 times for long vectors, and less for allreduces
-#: (docs/measured/a100x4-nvlink.csv).
+#: The number of bytes from which a vector is long, and the normal relative errors of predictions. Measured times of a
+#: node without faults are 2.2 times NCCL's own estimate for short vectors, 1.5 times for long vectors, and less for
+#: allreduces (docs/measured/a100x4-nvlink.csv).
 _LONG = 256 << 20
 _LONG_ALLREDUCE, _LONG_ESTIMATE, _SHORT_ESTIMATE = 0.25, 0.5, 1.25
-#: The normal relative error if a plan predicts a library, whose algorithms are seldom best.
+#: The normal relative error if the plan of Unisono predicts a library, whose algorithms are seldom the best.
 _PLAN = 0.5
 _ELEMENT = 4
 
@@ -58,10 +58,10 @@ class Expected:
     ceiling: float | None
     #: The normal relative error of the prediction.
     error: float
-    #: The library's choice, and after it, the other choices that a library of GPUs enables, or the best choice that
-    #: rules can make Open MPI take; empty if a plan predicts the time.
+    #: The library's choice. It is followed by the other choices that a library of GPUs enables, or by the best choice
+    #: that rules can make Open MPI use. Empty if a plan predicts the time.
     choices: tuple[Choice, ...] = ()
-    #: A sentence on the rules that make Open MPI take the last choice; empty for other libraries.
+    #: A sentence on the rules that make Open MPI use the last choice; empty for other libraries.
     advice: str = ""
 
 
@@ -125,7 +125,7 @@ def _expected(machine: Machine, point: Measured, library: str | None) -> Expecte
     part = _part(machine, point)
     blocks = 1 if point.collective in ONE_BLOCK else point.ranks
     elements = 0 if point.collective == "barrier" else max(1, point.bytes // (_ELEMENT * blocks))
-    # Rounded down to whole elements, a bound still holds; it would not if rounded up.
+    # A bound for bytes rounded down to whole elements is still valid; a bound for bytes rounded up is not.
     is_whole = point.collective == "barrier" or point.bytes >= _ELEMENT * blocks
     ceiling = None
     if part is not None and is_whole:
@@ -178,7 +178,7 @@ def _error(point: Measured) -> float:
 
 
 def _part(machine: Machine, point: Measured) -> Machine | None:
-    """Returns the part of a machine that a point used; None if several nodes were used only partly."""
+    """Returns the part of a machine that a measurement used; None if several nodes were used only partly."""
     if machine.kind != "network":
         return with_shape(machine, point.ranks)
     boxed, places = boxes_of(machine, point)

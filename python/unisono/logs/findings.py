@@ -1,8 +1,8 @@
 """Finds times in logs of collectives that are longer than other times of the logs, or than a machine predicts.
 
-A cliff is a time per byte that jumps from one size to a larger size, or a time longer than that of a larger size:
-several calls, or padding, would be faster. Guidelines compare collectives (:mod:`unisono.logs.guidelines`), spreads
-compare logs.
+A cliff is one of two anomalies: the time per byte jumps from one size to a larger size, or a size takes longer than a
+larger size. Several calls, or padding, would then be faster. Guidelines compare collectives
+(:mod:`unisono.logs.guidelines`), spreads compare logs.
 """
 
 from collections import Counter, defaultdict
@@ -25,11 +25,11 @@ __all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences"]
 KINDS = ("not-connected", "faster-than-possible", "below-expectation", "algorithm", "cliff", "guideline", "spread")
 #: The relative difference up to which two times count as equal.
 TOLERANCE = 0.1
-#: The measured time in seconds below which times vary more, and the least tolerance of such times.
+#: Times below this measured time (in seconds) vary more. The second value is the minimum tolerance of such times.
 _SHORT_SECONDS, _SHORT_TOLERANCE = 200e-6, 0.25
 _CEILING_ROUNDED = 0.02
-#: The ratio of times per byte above which the advice on a jump between nodes is about the network: another algorithm or
-#: protocol cannot explain it.
+#: The ratio of times per byte above which the advice on a jump between nodes is about the network, because another
+#: algorithm or protocol cannot explain the jump.
 _FALL = 3
 
 #: The advice of findings, for libraries of GPUs and for MPI.
@@ -54,7 +54,8 @@ _SLOW_GPU = (
 _SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
 _FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
 
-#: If half of the sizes that are too slow exceed the expected time by this factor, the log is likely of another machine.
+#: If half of the sizes that are too slow exceed the expected time by this factor, the log probably belongs to another
+#: machine.
 _OTHER = 20
 #: The largest number of hosts and logs that a sentence names.
 _HOSTS = 4
@@ -106,7 +107,7 @@ class Finding:
     ceiling: float | None
     words: str
     advice: str
-    #: The sum, over the times that the finding is about, of the fraction of each that is lost.
+    #: The sum of the lost fractions of all times that belong to the finding.
     lost: float
 
     @property
@@ -215,7 +216,7 @@ def _cliffs(log: Log, tolerance: float) -> list[Finding]:
 
 
 def _jumps(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
-    """Returns the sizes with a longer time per byte than a smaller size, beyond the tolerance."""
+    """Returns the sizes whose time per byte exceeds that of a smaller size, beyond the tolerance."""
     misses, best = [], None
     for size in sizes:
         if best is not None:
@@ -333,9 +334,9 @@ def _choices(
 ) -> tuple[Choice | None, Choice | None, str]:
     """Returns the library's choice under its settings, the best choice, and the setting for the best choice.
 
-    Both choices are None if the log's settings permit none. Fitted times are compared only with each other, because the
-    library's own estimates are often shorter than measured times. If the library's own choice has no fitted time, it is
-    the best choice, because the library minimizes its own estimates.
+    Both choices are None if the log's settings permit no algorithm. Fitted times are compared only with other fitted
+    times, because the library's own estimates are often shorter than measured times. If the library's own choice has no
+    fitted time, it is the best choice, because the library minimizes its own estimates.
     """
     if expected.advice:
         return expected.choices[0], expected.choices[-1], expected.advice
@@ -381,7 +382,7 @@ def _rates(collective: str, ranks: int, miss: _Miss) -> str:
 
 
 def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
-    """Names at most `_HOSTS` hosts that occur only in slow logs of a case, the most frequent first.
+    """Returns the names of at most `_HOSTS` hosts that occur only in slow logs of a case, the most frequent host first.
 
     The text is empty without such hosts, or if no other log of the case names hosts.
     """
@@ -394,7 +395,10 @@ def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
 
 
 def sentences(logs: Sequence[Log], found: Sequence[Finding], most: int) -> list[str]:
-    """Returns sentences about the ``most`` costliest findings, one a kind and case, with the first cause in the log."""
+    """Returns sentences about the ``most`` costliest findings, with the first cause in the log.
+
+    Each kind and case has at most one sentence.
+    """
     shown = {log.label: log.remarks for log in logs}
     groups: dict[tuple[str, str, int, int], list[Finding]] = {}
     for of in found:

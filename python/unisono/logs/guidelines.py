@@ -14,7 +14,7 @@ from unisono.logs.collectives import Measured
 
 __all__ = ["GUIDELINES", "HALVES", "TOLERANCE", "Violation", "violations"]
 
-#: A collective, and a sequence of collectives that contains it, all of the same whole vector.
+#: A collective, and a sequence of collectives that contains it. All of them work on the same whole vector.
 GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("barrier", ("allreduce",)),
     ("broadcast", ("allreduce",)),
@@ -31,7 +31,7 @@ GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
 HALVES = "two of half the bytes"
 #: The relative difference up to which times count as equal: medians of such tests vary by a few per cent.
 TOLERANCE = 0.05
-#: The largest permitted value of the time on a number of ranks divided by the time on the next power of two.
+#: The largest permitted ratio of the time on a number of ranks to the time on the next power of two.
 _CLIFF = 1.2
 
 #: The times of a collective in seconds, by its bytes.
@@ -42,7 +42,10 @@ _Law: TypeAlias = tuple[str, str, Callable[[int], float | None]]
 
 @dataclass(frozen=True)
 class Violation:
-    """A measured time that breaks a guideline, and the time that the guideline permits; ``bytes``: whole vector."""
+    """A measured time that breaks a guideline, and the time that the guideline permits.
+
+    ``bytes`` is the size of the whole vector.
+    """
 
     collective: str
     bytes: int
@@ -61,8 +64,8 @@ class Violation:
 def violations(points: Iterable[Measured], tolerance: float = TOLERANCE) -> tuple[list[Violation], int]:
     """Returns the guidelines that measured times break, the largest ratio first, and the number of comparisons.
 
-    Times of other sizes are interpolated between the two nearest measured sizes, and not extrapolated. Of several times
-    at the same size, ranks and nodes, the least counts.
+    Times of other sizes are interpolated between the two nearest measured sizes, and not extrapolated. If there are
+    several times at the same size, ranks and nodes, the least time is used.
     """
     measured: dict[tuple[int, int], dict[str, Curve]] = defaultdict(lambda: defaultdict(dict))
     for point in points:

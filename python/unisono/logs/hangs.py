@@ -1,8 +1,10 @@
-"""Finds hangs of collectives: which ranks are in which call, whose order differs, and which wait for which.
+"""Finds hangs of collectives: the call in which each rank waits, and the ranks for which it waits.
 
-Input are the dumps of PyTorch's flight recorder, one a rank, as pickles or as JSON (FlightRecorderDetail.hpp of
-pytorch/pytorch, 1189309e). A call of a process group is identified by ``collective_seq_id``, which is equal on all
-ranks.
+A finding also names the ranks whose order of calls differs.
+
+The input consists of dumps of PyTorch's flight recorder, one for each rank, as pickles or as JSON
+(FlightRecorderDetail.hpp of pytorch/pytorch, 1189309e). A call of a process group is identified by
+``collective_seq_id``, which is equal on all ranks.
 """
 
 import json
@@ -20,7 +22,7 @@ __all__ = ["Dump", "Hang", "hangs", "is_dump", "ranks_text", "read_dump"]
 _RANK = re.compile(r"(\d{1,7})(?:\.[A-Za-z]\w*)?$")
 _MOST_NUMBER = 1 << 53
 _MOST_TEXT = 120
-#: The largest number of sizes of all tensors of a call: a few for each of some ten thousand ranks.
+#: The maximum number of sizes of all tensors of a call: a few sizes for each of some ten thousand ranks.
 _MOST_SIZES = 1 << 17
 #: Calls whose ranks may pass blocks of different sizes.
 _UNEVEN = re.compile(r"(?:gather|scatter|all_?to_?all\w*)$")
@@ -44,7 +46,7 @@ class Call:
 
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
-        """Returns the operations, with sizes where all ranks pass equal ones; ranks must agree on these."""
+        """Returns the operations on which ranks must agree. Sizes are included if all ranks pass equal sizes."""
         return tuple((name, "" if _UNEVEN.match(name) else sizes) for name, sizes in self.operations)
 
 
@@ -86,12 +88,12 @@ class Hang:
     kind: str
     group: str
     call: int
-    #: The ranks that wait in the call, or all ranks that made it if their calls differ. ``waits_for`` are the ranks
-    #: that they wait for; empty if unknown.
+    #: The ranks that wait in the call; if their calls differ, all ranks that made the call. ``waits_for`` are the ranks
+    #: for which they wait; empty if unknown.
     ranks: tuple[int, ...]
     waits_for: tuple[int, ...]
     words: str
-    #: The noun for the number in ``call``: messages are counted separately from calls.
+    #: The noun for the number in ``call``. Messages are counted separately from calls.
     noun: str = "call"
 
 
@@ -270,7 +272,7 @@ def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
 
 
 def _differing(calls: dict[int, Call]) -> str:
-    """Formats at most four different calls with their ranks, the most frequent first."""
+    """Formats at most four different calls with their ranks, the most frequent call first."""
     alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for rank in sorted(calls):
         alike.setdefault(calls[rank].compared, []).append(rank)
@@ -282,7 +284,7 @@ def _differing(calls: dict[int, Call]) -> str:
 
 
 def _reason(group: str, rank: int, by_rank: dict[int, Dump]) -> str:
-    """Returns a clause on what a rank does instead of making the expected call."""
+    """Returns a clause on the action of a rank that does not make the expected call."""
     dump = by_rank.get(rank)
     if dump is None:
         return f"rank {rank} left no dump, so it may have ended or failed"
@@ -301,7 +303,10 @@ def _reason(group: str, rank: int, by_rank: dict[int, Dump]) -> str:
 
 
 def _circles(found: Sequence[Hang]) -> list[Hang]:
-    """Returns, as one hang, a cycle of ranks that wait for each other in calls that a rank has not made; or nothing."""
+    """Returns a cycle of ranks that wait for each other, in calls that a rank of the cycle has not made.
+
+    The cycle is returned as one hang; the list is empty if there is no cycle.
+    """
     waits: dict[int, dict[int, Hang]] = {}
     waiting = {rank for hang in found if hang.kind == "missing" for rank in hang.ranks}
     for hang in found:

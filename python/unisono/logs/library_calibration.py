@@ -39,17 +39,17 @@ __all__ = [
 ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
 #: The relative error above which a prediction does not describe the point.
 FAR = 0.35
-#: The weight of NCCL's own prices in the fit: the relative error of one point that counts as much as a price at twice
-#: NCCL's own.
+#: The weight of NCCL's own prices in the fit. A price of twice NCCL's own price costs as much as this relative error at
+#: one point.
 _PRIOR = 0.03
-#: The relative error below which points have full weight. Iterated weights approximate least absolute relative errors,
-#: which few disturbed points do not bend.
+#: The relative error below which points have full weight. Iterated weights approximate the minimum of the sum of
+#: absolute relative errors, which a few disturbed points hardly change.
 _TOLERATED = 0.02
 _ROUNDS = 20
-#: A call counts as disturbed if its time is more than this factor times that of a call of more bytes by the same
-#: algorithm.
+#: A call counts as disturbed if its time exceeds, by more than this factor, the time of a call of more bytes by the
+#: same algorithm.
 _DISTURBED = 1.15
-#: The least scale of each price, for its distance from NCCL's own price; in the units of :data:`_KEYS`.
+#: The minimum scale of each price, for its distance from NCCL's own price; in the units of :data:`_KEYS`.
 _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
 _KEYS = ("start_us", "hop_us", "network_hop_us", "sent_ns_per_byte", "worked_ns_per_byte")
 #: The presets, by a pattern of the GPU's name with hyphens and the number of GPUs in a box.
@@ -93,7 +93,7 @@ class Group:
     points: int
 
     def used(self) -> dict[str, float]:
-        """Returns the prices; without the price of a step between boxes if all jobs had one box."""
+        """Returns the prices. The price of a step between boxes is omitted if all jobs had one box."""
         return {name: price for name, price in self.prices.items() if self.key[2] or name != "network_hop_us"}
 
     def table(self) -> dict[str, Any]:
@@ -109,7 +109,9 @@ class Group:
 
 
 def preset_of(points: Sequence[Measured]) -> str:
-    """Returns the preset with the GPUs that the logs name, and as many in a box as a node of the logs has at most.
+    """Returns the preset with the GPUs that the logs name.
+
+    The number of GPUs in a box is the largest number on a node of the logs.
 
     Raises:
         InputError: no preset has these GPUs, or the logs name several.
@@ -209,7 +211,7 @@ def _undisturbed(machine: Machine, points: Sequence[Measured]) -> tuple[list[Mea
 
 
 def check_gpus(machine: Machine, names: Iterable[str]) -> list[str]:
-    """Refuses a machine whose GPUs have another architecture than the GPUs that logs name.
+    """Raises an error if the machine's GPUs have another architecture than the GPUs that logs name.
 
     Returns sentences on GPUs whose architecture is not known, and on GPUs of another preset.
 
@@ -260,7 +262,7 @@ def _measured(points: Sequence[Measured]) -> str:
 
 
 def boxes_of(machine: Machine, point: Measured) -> tuple[Machine, list[int]]:
-    """Returns the machine with as many boxes as a point has nodes, and the accelerators of the point's ranks."""
+    """Returns the machine with one box for each node of a measurement, and the accelerators of its ranks."""
     if point.ranks % point.nodes:
         raise InputError(f"{point.ranks} GPUs of a log are not equally many on each of {point.nodes} nodes")
     each = point.ranks // point.nodes
@@ -296,7 +298,8 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
         rows.setdefault(key, []).append((features, point.seconds * 1e6, prices))
     groups = []
     for key, of in sorted(rows.items()):
-        # NCCL's own prices are taken from the call with the longest time, which shows the price of a byte best.
+        # NCCL's own prices are those of the call with the longest time, because this call shows the price of a byte
+        # best.
         own = max(of, key=lambda row: row[1])[2]
         prior = [own["start_us"], own["hop_us"], own["network_hop_us"], own["ns_per_byte"], own["ns_per_byte"]]
         prices = _fit(np.array([row[0] for row in of]), np.array([row[1] for row in of]), np.array(prior))
@@ -305,7 +308,10 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
 
 
 def _fit(features: Any, times: Any, prior: Any) -> Any:
-    """Returns non-negative prices with small relative errors, drawn towards NCCL's own prices times one factor."""
+    """Returns non-negative prices with small relative errors.
+
+    Prices that the times do not determine are near NCCL's own prices times a common factor.
+    """
     # On a slow network all prices are larger, so NCCL's own prices are first scaled by a common factor.
     prior = prior * np.median(times / (features @ prior))
     scale = np.maximum(prior, _LEAST)

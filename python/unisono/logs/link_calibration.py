@@ -28,7 +28,8 @@ __all__ = ["Compared", "with_links", "with_share"]
 _ALIKE = 0.25
 #: The relative deviation from the median up to which a fraction is replaced by the median.
 _SAME = 0.03
-#: Rates that exceed the data sheet by at most this fraction, a rounding error of logs, count as equal to it.
+#: Rates that exceed the data sheet by at most this fraction, a rounding error of logs, count as equal to the data
+#: sheet.
 _ROUNDED = 0.005
 _KINDS = ("graph", "boxes")
 
@@ -84,7 +85,10 @@ class _Cable:
 
 
 class _Network:
-    """The cables of a machine: those within a box (``within``), and those of each network interface (``doors``)."""
+    """The cables of a machine.
+
+    The cables within a box are ``within``; ``doors`` are the cables of each network interface.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.table = machine.describe()
@@ -124,7 +128,8 @@ class _Network:
     def way(self, pair: tuple[int, int]) -> list[list[_Cable]]:
         """Returns the path between two GPUs as one or two steps, each a list of parallel lines of cables.
 
-        Without a direct cable, the path crosses the switch with the highest rate; it is empty if none joins the GPUs.
+        Without a direct cable, the path crosses the switch with the highest rate. The path is empty if no switch joins
+        the GPUs.
         """
         between: dict[tuple[int, int], list[_Cable]] = {}
         for cable in self.within:
@@ -251,14 +256,14 @@ def _fit_kind(
 ) -> dict[int, float]:
     """Sets the rates that kernels or copy engines reached; returns the fractions of all cables that they crossed.
 
-    A rate of copies replaces neither a rate of kernels nor a lower measured rate.
+    A rate of copies does not replace a rate of kernels, or a lower measured rate.
     """
     slowest: dict[int, dict[frozenset[int], float]] = {}
     for pair, way in rates:
         for step in way:
             share = min(1.0, pair.gbps / _rate(step))
             for cable in step:
-                # Of the two directions of a pair the slower counts.
+                # If both directions of a pair were measured, the slower direction is used.
                 of, ends = slowest.setdefault(id(cable), {}), frozenset((pair.source, pair.target))
                 of[ends] = min(share, of.get(ends, 1.0))
     shares = {key: max(of.values()) for key, of in slowest.items()}

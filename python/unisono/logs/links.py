@@ -53,7 +53,7 @@ class Pair:
     source: int
     target: int
     gbps: float
-    #: True if kernels made the copy, False for a copy engine or if unknown.
+    #: True if kernels made the copy; False if a copy engine made it, or if this is unknown.
     by_kernels: bool = False
 
 
@@ -70,8 +70,8 @@ class Interface:
 class Profile:
     """The links in a profile of TACCL; times are in µs, before a factor by which profiles may be scaled.
 
-    ``betas`` are the transfer times of ``size`` bytes on the kinds of links inside a box, the least first, ``alpha`` is
-    their latency, and ``remote`` are beta and alpha between boxes.
+    ``betas`` are the transfer times of ``size`` bytes on the kinds of links inside a box, in ascending order. ``alpha``
+    is the latency of these links. ``remote`` has beta and alpha between boxes.
     """
 
     size: int
@@ -258,7 +258,8 @@ def _interface(rows: list[tuple[int, list[str]]], columns: list[str], title: str
         times = [_positive(word, "a time", where) for word in rows[at][1][2 : len(columns)]]
         if "t_typical[usec]" in columns and not times[0] <= times[2] <= times[1]:
             raise InputError(f"{where}: the typical time is not between the least and the largest; the log is damaged")
-        # The time of a read and of an atomic is a round trip; other tests print half of one (`rtt_factor`).
+        # The time of a read, and of an atomic operation, is a full round trip; other tests print half of a round trip
+        # (`rtt_factor`).
         is_whole = "Read" in title or title.startswith("Atomic")
         return Interface(device, latency_ns=1e3 * times[0] / (2 if is_whole else 1))
     if max(sizes) < _LONG:

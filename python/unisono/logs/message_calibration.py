@@ -34,13 +34,14 @@ __all__ = ["OF_MPI", "POOR", "MessageFit", "calibrated_messages", "has_logs_of_m
 OF_MPI = ("mpich", "openmpi")
 #: The models that are compared if no machine names one.
 _TRIED = ("hockney", "pipelining-postal")
-#: The part of a price's times that the other prices must not explain if the times determine the price.
+#: A price counts as determined only if at least this part of its times is not explained by the other prices.
 _APART = 0.01
 #: The relative standard error above which a price is uncertain.
 _UNCERTAIN = 0.5
 #: The median relative error above which a machine does not describe the times.
 POOR = 0.5
-#: The seconds of one prediction of all times from which a fit is announced as long, and its usual predictions.
+#: The number of seconds of one prediction of all times above which a fit is announced as long; and the usual number of
+#: predictions of a fit.
 _LONG, _PREDICTIONS = 1.0, 150
 _ELEMENT = 4
 #: The logs to add for a price that times do not determine.
@@ -131,8 +132,9 @@ def calibrated_messages(
 ) -> MessageFit:
     """Fits a machine to times of an MPI library, on nodes of ``size`` ranks.
 
-    Prices that the times do not determine are those of ``base``, or 0. With ``count``, the machine is fitted to so
-    many sizes of each collective on each number of ranks. ``tell`` receives a sentence if the fit will take minutes.
+    Prices that the times do not determine are those of ``base``, or 0. With ``count``, the machine is fitted to this
+    number of sizes of each collective on each number of ranks. ``tell`` receives a sentence if the fit will take
+    minutes.
 
     Raises:
         InputError: the library of collectives is not named, or the times do not determine a machine.
@@ -227,7 +229,10 @@ def _price(base: Machine | None, key: str) -> float | None:
 
 
 def _kept(points: Sequence[Measured], library: str | None) -> tuple[list[Measured], list[str], list[str]]:
-    """Returns the points with a known algorithm, these algorithms, and sentences on the others and on the library."""
+    """Returns the points with a known algorithm, these algorithms, and sentences.
+
+    The sentences describe all other points and the library.
+    """
     kept, algorithms, notes = [], [], list[str]()
     any_machine = described(Form("hockney").machine([1000.0, 1.0, 0.0]))
     for point in points:
@@ -268,12 +273,15 @@ def _times(points: Sequence[Measured], size: int, library: str) -> Times:
     def seconds(description: dict[str, Any]) -> list[float]:
         @cache
         def at(ranks: int, nodes: int, of_node: int) -> Machine:
-            """Returns the machine with so many ranks; if each has its own node, without the level of nodes."""
+            """Returns the machine with ``ranks`` ranks.
+
+            If each rank has its own node, the machine has no level of nodes.
+            """
             levels = [{**level, "size": of_node} for level in description.get("levels", ()) if nodes < ranks]
             return with_shape(described({**description, "levels": levels}), ranks)
 
         def sends(nodes: int, count: int, elements: int) -> float:
-            """Returns the time of messages from one rank to another, each as to a rank of its own."""
+            """Returns the time of messages from one rank to another, each message to a different rank."""
             machine = at(count + 1, 1 if nodes == 1 else count + 1, count + 1)
             params = {"radix": str(count + 1)}
             found = plan("broadcast", machine, elements=elements, algorithm="binomial", params=params)
@@ -295,7 +303,7 @@ def _times(points: Sequence[Measured], size: int, library: str) -> Times:
 
 
 def _undetermined(times: Times, measured: Sequence[float], form: Form, place: int) -> list[str]:
-    """Returns the prices that the times do not determine: of the node (place -1), or gamma and alpha_r."""
+    """Returns the prices that the times do not determine: the prices of the node (place -1), or gamma and alpha_r."""
     own, norms = apart(slopes(times, measured, form))
     latency = MODELS[form.model][0]
     return [
@@ -306,7 +314,7 @@ def _undetermined(times: Times, measured: Sequence[float], form: Form, place: in
 
 
 def _check(found: Fit) -> None:
-    """Refuses a machine on which messages or their bytes would cost nothing."""
+    """Raises an error if messages, or the bytes of messages, would cost nothing on the machine."""
     machine = found.machine()
     last = [machine, *machine.get("protocols", ())][-1]
     latency = MODELS[found.form.model][0]

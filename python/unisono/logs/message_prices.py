@@ -26,15 +26,15 @@ MODELS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 #: The possible shortest messages of a protocol, in bytes.
 _LIMITS = tuple(4**k for k in range(3, 12))
 _MOST_PROTOCOLS = 2
-#: The least number of times for each price of a machine with protocols.
+#: The minimum number of times for each price of a machine with protocols.
 _TIMES = 3
-#: The factor by which a further protocol or another model has to reduce the mean error, and the error below which
-#: neither is needed, because the times of logs have few digits.
+#: The factor by which a further protocol, or another model, must reduce the mean error; and the error below which
+#: neither is needed, because times in logs have few digits.
 _BETTER, _EXACT = 1.05, 0.01
-#: The value of a price, in ns, for which times have enough digits.
+#: A value for a price, in ns, at which times have enough digits.
 _UNIT = 1000.0
-#: The numbers of iterated weights, to choose protocols and to fit prices; those of steps of a fit, and of steps in turn
-#: without a smaller error, after which it ends.
+#: Four numbers: the iterations of weights to choose protocols, and to fit prices; the steps of a fit; and the
+#: successive steps without a smaller error after which the fit ends.
 _FEW, _ROUNDS, _REFINEMENTS, _MISSES = 8, 60, 8, 2
 _STEP = 0.01
 
@@ -67,7 +67,7 @@ class Form:
         return made | ({"protocols": protocols} if protocols else {}) | ({"levels": [node]} if self.has_nodes else {})
 
     def rises(self, values: Sequence[float]) -> bool:
-        """Returns whether the time of a message never falls with its length, and rises for long ones."""
+        """Returns whether the time of a message never decreases with its length, and increases for long messages."""
         sides = len(self.limits) + 1
         lines = itertools.pairwise(zip(values[:sides], values[sides : 2 * sides], strict=True))
         steps = zip(self.limits, lines, strict=True)
@@ -101,8 +101,8 @@ def fit(
     held = held or {}
     flat = Form(model, (), has_nodes)
     best = _refined(times, measured, _solved(flat, slopes(times, measured, flat), held), held)
-    # The slopes of single prices are exact for sums of messages, and those at the prices without protocols for the
-    # longest of several paths.
+    # For sums of messages, the slopes of single prices are exact. If the time is that of the longest of several paths,
+    # the slopes are taken at the prices of the fit without protocols.
     full, sides = Form(model, _LIMITS, has_nodes), len(_LIMITS) + 1
     same = np.repeat(best.values, [sides, sides, *(1 for _ in best.values[2:])])
     all_rows = [] if best.error <= _EXACT else [slopes(times, measured, full, at) for at in (None, same)]
@@ -123,7 +123,7 @@ def fit(
 
 
 def is_better(found: Fit, than: Fit) -> bool:
-    """Returns whether a fit is better than one that is as simple, or better by a factor than a simpler one."""
+    """Returns whether a fit is better than an equally simple fit, or better by a factor than a simpler fit."""
     further = len(found.form.limits) - len(than.form.limits) + (found.form.model != than.form.model)
     return max(found.error, _EXACT) * _BETTER ** max(further, 0) < max(than.error, _EXACT)
 
@@ -131,7 +131,7 @@ def is_better(found: Fit, than: Fit) -> bool:
 def slopes(times: Times, measured: Sequence[float], form: Form, values: Any = None) -> Any:
     """Returns the changes of times by one ns of each price, relative to the measured times.
 
-    Without ``values``, they are the times if only one price is not 0.
+    Without ``values``, each change is the time on a machine on which only this price is not 0.
     """
     prices = form.prices()
     if values is None:
@@ -145,7 +145,11 @@ def slopes(times: Times, measured: Sequence[float], form: Form, values: Any = No
 
 
 def apart(rows: Any) -> Any:
-    """Returns, for each price, the norm of its times without the part that other prices explain, and that of all."""
+    """Returns two norms for each price.
+
+    The first norm is that of its times without the part that the other prices explain; the second, that of all its
+    times.
+    """
     norms = np.linalg.norm(rows, axis=0)
     unit = rows / np.where(norms > 0, norms, 1)
     own = [
@@ -175,7 +179,7 @@ def _solved(form: Form, rows: Any, held: Mapping[str, float], rounds: int = _ROU
 
 
 def _refined(times: Times, measured: Sequence[float], found: Fit, held: Mapping[str, float]) -> Fit:
-    """Returns the fit by the slopes of times at its own prices, from which those of single prices may differ."""
+    """Returns the fit with slopes at its own prices, which may differ from the slopes of single prices."""
     target = np.array(measured)
 
     def error(one: Fit) -> float:
@@ -188,7 +192,7 @@ def _refined(times: Times, measured: Sequence[float], found: Fit, held: Mapping[
         at = replace(at, error=error(at))
         is_less = at.error < best.error * 0.999 and at.form.rises(at.values)
         best, misses = (at, 0) if is_less else (best, misses + 1)
-        # A step beyond a bend of the times raises the error, and the next step may return.
+        # A step beyond a bend of the times increases the error, and the next step may decrease it again.
         if misses == _MISSES:
             break
     return best

@@ -198,7 +198,8 @@ class _Section:
 def ras_hangs(reports: Sequence[Report]) -> tuple[list[Hang], list[str]]:
     """Returns the hangs and errors of communicators in the last report, and notes.
 
-    A communicator whose slowest ranks have launched fewer operations in an earlier report advances: it gets a note.
+    If the slowest ranks of a communicator have launched fewer operations in an earlier report, the communicator
+    advances, and gets a note instead of a hang.
     """
     last, earlier = reports[-1], reports[:-1]
     found, notes = [], []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 __all__ = ["CONNECT", "Remark", "hosts", "remarks"]
 
-#: The advice for processes that are not connected to each other.
+#: The advice for processes that are not connected with each other.
 CONNECT = "build nccl-tests again with 'make clean' and 'make MPI=1', and start them with mpirun of the same MPI"
 
 
@@ -23,8 +23,8 @@ class Remark:
 
     words: str
     advice: str
-    #: The variable NCCL_ALGO or NCCL_PROTO of a setting, and its lists in lower case, each with its function, which is
-    #: empty for all functions; the last list of a function counts.
+    #: The variable of a setting, NCCL_ALGO or NCCL_PROTO, and its lists in lower case. Each list has its function; an
+    #: empty function means all functions. If several lists apply, the last one is used.
     variable: str = ""
     lists: tuple[tuple[str, str], ...] = ()
     #: True if the processes were not connected.
@@ -35,7 +35,10 @@ class Remark:
         return not self.lists or self._list(collective) is not None
 
     def permits(self, collective: str, name: str) -> bool:
-        """Returns whether a setting leaves an algorithm or a protocol to a collective; a list after ^ excludes."""
+        """Returns whether a setting permits an algorithm or a protocol for a collective.
+
+        A list after ^ excludes its names.
+        """
         found = self._list(collective)
         return found is None or (name in found.removeprefix("^").split(",")) != found.startswith("^")
 
@@ -50,8 +53,8 @@ def _setting(name: str, value: str) -> str:
     return rf"\b{name}(?:=| set by environment to )['\"]?({value})"
 
 
-#: The pattern of a line, a pattern that anywhere in the log excuses it, words and advice; ``{}`` is the first group
-#: that matched.
+#: The pattern of a line; a pattern that excuses the line if it occurs anywhere in the log; and the words and the
+#: advice, in which ``{}`` is the first matched group.
 _LINES: tuple[tuple[str, str, str, str], ...] = (
     (
         r"Using network (Socket)\b|\[send\] via NET/(Socket)",
@@ -146,7 +149,7 @@ def hosts(text: str) -> frozenset[str]:
 
 
 def _is_apart(text: str) -> bool:
-    """Returns whether a rank is listed twice before the first row, by processes that are not connected."""
+    """Returns whether a rank is listed twice before the first row, which shows that the processes are not connected."""
     row = _ROW.search(text)
     ranks = _RANK.findall(text[: row.start()] if row else text)
     return len({rank for rank, _, _ in ranks}) < len(set(ranks))

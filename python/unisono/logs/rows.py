@@ -32,8 +32,8 @@ MOST_RANKS = 1 << 24
 MESSAGE, STREAM = "message", "stream"
 #: The number of messages that osu_bw sends before it waits, by default.
 WINDOW = 64
-#: The labels of srun --label, of Open MPI's mpirun with --tag-output, --timestamp-output or --output, of Intel's
-#: -prepend-rank, and of containers' logs, of which a part of a line has the letter P.
+#: The labels that launchers put before lines: srun --label; Open MPI's mpirun with --tag-output, --timestamp-output or
+#: --output; Intel's -prepend-rank; and logs of containers, which mark a part of a line by the letter P.
 _LABEL = (
     r"^(?:(?:(?:\[[^\[\]\n]{1,300}\]){1,3}|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?<std(?:out|err)>:|\[\d{1,7}\]"
     r"|[ \t]*\d{1,7}:|\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) F)?) ?"
@@ -50,7 +50,7 @@ class StatedRanks:
     nodes: int | None = None
     #: The number of ranks on each node, also of logs that state their ranks.
     per_node: int | None = None
-    #: True once a log needed them.
+    #: True once a log has needed the numbers.
     is_used: bool = False
 
     def take(self, reason: str) -> tuple[int, int]:

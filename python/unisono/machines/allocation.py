@@ -88,7 +88,7 @@ def allocate(
     blocks = ((on, asked, first, min(first + _BLOCK, total)) for first in range(0, total, _BLOCK))
     counts: list[AllocationCounts] = []
     for of_block in results(_counts, blocks, executor, kept):
-        # A point that was kept in a file has lists in place of tuples.
+        # A point read from a file has lists instead of tuples.
         counts += map(tuple, of_block)
         if progress is not None:
             progress(len(counts), total)

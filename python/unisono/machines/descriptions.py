@@ -70,7 +70,7 @@ def machine(
         among = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
         listed = [_node("a node of the subset", node) for node in among]
     is_same = count is None and listed is None and not failures
-    # A `Machine` that has the shape already is returned unchanged, with its subset.
+    # A `Machine` that already has the shape is returned unchanged, with its subset.
     if is_same and (sides is None or (isinstance(name, Machine) and sides == made.shape)):
         return made
     return made.asked(sides, count, listed, failures)
@@ -84,7 +84,7 @@ def _failures(failed: Iterable[SupportsIndex | str] | None) -> list[str]:
         failure if isinstance(failure, str) else str(_node("a node that failed", failure))
         for failure in items(failed, f"{what}; {shown(failed)} is not")
     ]
-    # Failures A-B:N count cables and add up; a link or node may be named only once.
+    # Several failures A-B:N of the same nodes are added; every other failure may be named only once.
     again = next((one for one in found if ":" not in one and found.count(one) > 1), None)
     if again is not None:
         raise InputError(f"the failure '{again}' is named {found.count(again)} times; name it once")

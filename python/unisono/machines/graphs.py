@@ -64,7 +64,7 @@ def _unread(graph: GraphLike) -> list[str]:
 
 def _is_switch(node: object, data: Mapping[str, Any]) -> bool:
     value = data.get("switch", False)
-    # Booleans of NumPy equal those of Python, and are no instances of bool.
+    # NumPy booleans equal Python booleans, but are not instances of bool.
     if isinstance(value, str) or value not in (None, True, False):
         raise InputError(f"node {shown(node)} has switch={shown(value)}; accepted are the booleans true and false")
     return bool(value)

@@ -1,8 +1,8 @@
 """Numbers for the nodes of a list of cables that has names, as lists of sites have.
 
-The first two words of a line are its nodes. A network's accelerators have the first numbers, so the user states which
-names are theirs by patterns as of a shell: ``host*,gpu[0-9]``. Among accelerators, and among switches, names are in the
-order of their words and numbers: ``host2`` precedes ``host10``.
+The first two words of a line are its nodes. A network's accelerators have the first numbers. The user states the names
+of accelerators by shell patterns: ``host*,gpu[0-9]``. Among accelerators, and among switches, names are in the order of
+their words and numbers: ``host2`` precedes ``host10``.
 """
 
 import re

@@ -13,14 +13,17 @@ from typing import Any
 
 #: The number of calls; the result of the last call is hashed.
 CALLS = 8
-#: The methods of mpi4py that are not called after their collective.
+#: The methods of mpi4py whose names differ from the name of their collective.
 _CALLS = {"reduce-scatter": "Reduce_scatter_block"}
 #: The period after which the numbers of a vector repeat.
 _PERIOD = 1009
 
 
 def given(rank: int, count: int) -> "array[float]":
-    """Returns float32 numbers of a rank, of such different magnitudes that most orders round differently."""
+    """Returns float32 numbers of a rank.
+
+    Their magnitudes differ so much that most orders of addition round differently.
+    """
     draw = random.Random(rank)
     drawn = array("f", (draw.gauss(0, 1) * 10.0 ** draw.randint(-3, 3) for _ in range(min(count, _PERIOD))))
     return (drawn * (count // _PERIOD + 1))[:count]

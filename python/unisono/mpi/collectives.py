@@ -99,7 +99,10 @@ class Collectives:
         return int(self._library.unisono_served()) if self._prefix == "MPI" else 0
 
     def conditions(self) -> str:
-        """Returns how the ranks of the communicator wait, in the text form of plans. All its ranks call this."""
+        """Returns how the ranks of the communicator wait, in the text form of plans.
+
+        All ranks of the communicator call this.
+        """
         room = ctypes.create_string_buffer(256)
         word = ctypes.c_size_t
         if self._conditions(word(self._mpi._handleof(self._comm)), room, word(len(room))) == 0:
@@ -109,10 +112,11 @@ class Collectives:
     def caller(self, collective: str, send: Array, recv: Array, *, apart: bool = False) -> Callable[[int], None]:
         """Returns a function that makes the collective a given number of times: sum of float32, root 0.
 
-        No Python code runs between the calls, because its time would hide how the calls of ranks overlap, and short
-        calls of different schedules would take equally long. With ``apart``, for a collective with a root, empty
-        messages separate the calls: a root that sends waits for a message from each other rank, after all have received
-        the data; a root that receives sends a message to each other rank, which then begins the next call.
+        No Python code runs between the calls. The time of Python code would hide the overlap of the ranks' calls, and
+        short calls of different schedules would seem to take equally long. With ``apart``, for a collective with a
+        root, empty messages separate the calls: a root that sends waits for a message from each other rank, after all
+        have received the data; a root that receives sends a message to each other rank, which then begins the next
+        call.
         """
         name = f"{self._prefix}_{_CALLS[collective]}"
         word = ctypes.c_size_t

@@ -253,14 +253,14 @@ class World:
         if not 0 <= root < self.ranks:
             raise InputError(f"root is {root}; accepted are 0 to {self.ranks - 1}")
         if collective == "barrier":
-            # The value of a barrier's one element is unused, but it needs memory.
+            # The value of the one element of a barrier is unused, but the element needs memory.
             return Call(collective, 1, 1, given=np.zeros(1, np.uint8), got=np.zeros(1, np.uint8))
         if x is None:
             raise InputError(f"{collective} needs an array")
         is_root = self.rank == root
         gets = {"allreduce": True, "reduce": is_root, "broadcast": not is_root}.get(collective, False)
         _check("the array", x, writable=gets)
-        # In collectives that only move data an element is a byte.
+        # In collectives that only move data, an element is a byte.
         call = Call(collective, x.nbytes, 1, root, given=x)
         if reduces(collective):
             call.elements, call.unit = x.size, x.itemsize

@@ -108,7 +108,10 @@ def _mpi() -> Check:
 
 
 def _ranks() -> Check:
-    """Checks that two ranks of mpi4py form one world; otherwise the launcher belongs to another MPI than mpi4py."""
+    """Checks that two ranks of mpi4py form one world.
+
+    If they do not, the launcher belongs to another MPI than mpi4py.
+    """
     name = "mpi4py"
     try:
         version = metadata.version("mpi4py")
@@ -130,7 +133,7 @@ def _ranks() -> Check:
     try:
         asked = _run([sys.executable, "-c", _LIBRARY], dict(os.environ))
         library = re.split(r"[,\n]", asked.stdout)[0]
-        # Under the launcher of another library ranks are alone or fail, and the lines of two ranks may be mixed.
+        # Under the launcher of another library, ranks are alone or fail. The lines of two ranks may also be mixed.
         others = tuple(_FAMILIES[other] for other in _FAMILIES if other != launcher.family)
         alone = library.startswith(others)
         ran = asked if alone or not library else _run(command, environment(launcher))

@@ -10,7 +10,8 @@ from unisono.planning.plans import plan
 
 __all__ = ["other_names"]
 
-#: The largest number of ranks at which schedules are compared; on more, few are equal, and comparing takes long.
+#: The maximum number of ranks on which schedules are compared. On more ranks, few schedules are equal, and comparisons
+#: take long.
 MOST_RANKS = 64
 #: The largest vector in bytes at which schedules are compared; the segments of longer vectors repeat.
 _MOST_BYTES = 1 << 20

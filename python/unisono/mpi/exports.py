@@ -27,7 +27,7 @@ _OF_FORMAT = {
     "openmpi-json": "openmpi",
     "mpich-json": "mpich",
 }
-#: NCCL's algorithms that it has on several nodes only if the network reduces.
+#: The algorithms that NCCL has on several nodes only if the network reduces.
 _BY_NETWORK = ("nvls", "collnet_direct", "collnet_chain")
 _STATIC = "names, ranges and completeness checked"
 
@@ -102,7 +102,7 @@ def _skips(row: dict[str, Any], target: str) -> str | None:
 
 
 def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
-    """Returns notes on the conditions of the rows' measurement, which no file of a library can state."""
+    """Returns notes on the conditions under which rows were measured, which files of libraries cannot state."""
     conditions = sorted(one for one in tuned if one is not None)
     other = [one for one in conditions if other_library(one, target)]
     notes = []
@@ -136,7 +136,7 @@ def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
 
 
 def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable[[dict[str, Any]], str | None]:
-    """Returns a function from a row of a decision table to the algorithm with parameters that states it in a file.
+    """Returns a function that maps a row of a decision table to the algorithm, with parameters, that a file states.
 
     The function returns None if such a file cannot state the row. ``library`` is as for :func:`export_table`.
 
@@ -166,7 +166,10 @@ def row_of(plan: Plan, first_bytes: int, last_bytes: int | None) -> dict[str, An
 
 
 def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> dict[str, Any] | None:
-    """Returns the row with an algorithm of the same schedule that the format can state; None if there is none."""
+    """Returns the row with an equivalent algorithm that the format can state, or None.
+
+    An equivalent algorithm makes the same schedule.
+    """
     if row["algorithm"] == "library":
         return None
     for own in (row, *({**row, "algorithm": name, "params": {}} for name in other_names(row))):
@@ -196,7 +199,8 @@ def shown(
 ) -> str:
     """Returns a sentence on whether a file is in effect, by results of the installed library with and without it.
 
-    ``image`` is the library whose table the file contains; a run of another library would show nothing.
+    ``image`` is the library whose table the file contains. A run of another library would not show whether the file is
+    in effect.
     """
     name = _RUNS_WITH.get(target)
     if name is None:

@@ -1,8 +1,9 @@
 """Forces algorithms of Open MPI and MPICH by their control variables (MPI_T), so that one process times several.
 
 Open MPI's ``coll/tuned`` reads these variables when a communicator is made, so each algorithm has a communicator. MPICH
-reads them in every call, so they are set before a contestant's calls, unless the same contestant made the last ones.
-Variables of MPICH that name an algorithm are numbers; the variable's description lists the names in their order.
+reads them in every call, so they are set before a contestant's calls, unless the previous calls were by the same
+contestant. Variables of MPICH that name an algorithm are numbers; the variable's description lists the names in their
+order.
 
 Sources: Open MPI, ``ompi/mca/coll/tuned/coll_tuned_module.c``, and observations of 5.0.11; MPICH,
 ``src/mpi/coll/mpir_coll.c`` and ``coll_algorithms.txt``, and observations of 5.0.2.
@@ -23,7 +24,7 @@ __all__ = ["Forced", "Variables", "algorithms_in", "can_force", "forced", "varia
 
 #: The values of control variables; a text is the name of an algorithm.
 Variables = Mapping[str, int | str]
-#: The variable without which ``coll/tuned`` reads no other one.
+#: The variable that makes ``coll/tuned`` read its other variables.
 _ALWAYS = {"coll_tuned_use_dynamic_rules": 1}
 #: The variable that is set to 0 because on several nodes ``coll/han`` comes before ``coll/tuned``. Releases before 4.1
 #: lack it.
@@ -34,7 +35,8 @@ _OF_TUNED, _OF_MPICH = ("openmpi-rules", "openmpi-json"), "mpich-json"
 _FILE = "coll_tuned_dynamic_rules_filename"
 #: The names of collectives in variables, if they differ from the names in rules.
 _NAMES = {"reducescatterblock": "reduce_scatter_block"}
-#: The beginning of MPICH's variables, and the variable whose existence shows that it has them.
+#: The beginning of the names of MPICH's variables, and the variable whose existence shows that the library has these
+#: variables.
 _MPICH = "MPIR_CVAR_"
 _KNOWN = f"{_MPICH}ALLREDUCE_INTRA_ALGORITHM"
 #: The names of collectives in MPICH, if they differ.
@@ -52,7 +54,7 @@ def can_force(mpi: Any, target: str) -> bool:
     """
     library = mpi.Get_library_version()
     if target == _OF_MPICH:
-        # The descriptions of MPICH 4.0 have no ends of lines, so that names in them cannot be found.
+        # The descriptions in MPICH 4.0 have no line ends, so the names in them cannot be found.
         return bool(library.startswith("MPICH")) and _exists(_KNOWN) and _algorithms(_KNOWN)[:1] == ["auto"]
     if target not in _OF_TUNED or not library.startswith("Open MPI"):
         return False
@@ -110,7 +112,7 @@ def _of_mpich(row: dict[str, Any], library: str | os.PathLike[str] | None) -> di
     }
     name, settings = _chosen(table[f"collective={collective}"], of_call)
     stem = f"{_MPICH}{collective.upper()}"
-    # A device collective would come before the algorithm, from the fifth call on.
+    # A device collective would take precedence over the algorithm from the fifth call on.
     variables: dict[str, int | str] = {f"{stem}_INTRA_ALGORITHM": name, f"{stem}_DEVICE_COLLECTIVE": 0}
     for setting, value in (text.split("=") for text in settings):
         factor = next((of for beginning, of in _FACTORS.items() if name.startswith(beginning)), None)
@@ -185,7 +187,7 @@ class Forced:
 def forced(mpi: Any, comm: Any, lanes: Sequence[Mapping[int, Variables]]) -> Iterator[list[Forced]]:
     """Yields a `Forced` for each of ``lanes``: variables by number of elements. All ranks of ``comm`` call this.
 
-    Without variables, the library makes its own choice. Under MPICH, the library's own contestant must be such a lane,
+    Without variables, the library makes its own choice. Under MPICH, the library's own choice must also be a lane,
     because variables stay set until another contestant makes calls.
 
     Raises:
@@ -255,7 +257,7 @@ def _set(variables: Variables) -> Iterator[None]:
             _write(name, value)
 
 
-#: The most bytes of the name of a variable, and of its description, that are read.
+#: The maximum number of bytes of the name of a variable, and of its description, that are read.
 _MOST_TEXT = 1 << 14
 
 

@@ -68,7 +68,10 @@ def counts(text: str, what: str, most: int) -> list[int]:
 
 
 def wait_for(world: Any) -> None:
-    """Waits at a barrier where early ranks sleep, so that they do not use the cores of ranks that still measure."""
+    """Waits at a barrier.
+
+    Ranks that arrive early sleep, so that they do not use the cores of ranks that still measure.
+    """
     request = world.Ibarrier()
     while not request.Test():
         time.sleep(0.002)

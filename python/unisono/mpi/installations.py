@@ -1,4 +1,4 @@
-"""Finds the MPI libraries of this machine, and runs them to see which bits they compute."""
+"""Finds the MPI libraries of this machine, and runs them to determine the bits of their results."""
 
 import os
 import shutil
@@ -71,7 +71,10 @@ class Library:
 
 
 def _folders() -> list[Path]:
-    """Returns the folders of launchers: this environment's, those listed in :data:`_OTHERS`, one of ``PATH``."""
+    """Returns the folders of launchers.
+
+    These are the folder of this environment, the folders listed in :data:`_OTHERS`, and a folder of ``PATH``.
+    """
     listed = _OTHERS.read_text().splitlines() if _OTHERS.is_file() else []
     found = shutil.which("mpiexec")
     return [Path(sys.prefix) / "bin", *map(Path, filter(None, listed)), *([Path(found).parent] if found else [])]

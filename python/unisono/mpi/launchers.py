@@ -55,8 +55,8 @@ class Launcher:
     def command(self, ranks: int, shared: bool, variables: dict[str, str], program: list[str]) -> list[str]:
         """Returns the command that runs the program; only the program's processes get the variables.
 
-        ``shared`` is true if there are more ranks than cores, for which Open MPI needs an option; if the user states
-        options, none is added.
+        ``shared`` is true if there are more ranks than cores. Open MPI then needs an option, which is not added if the
+        user states options.
         """
         command = [str(self.path), *self.options]
         if self.family == "openmpi":
@@ -135,7 +135,7 @@ def _library_family(library: Path) -> str | None:
 
 
 def check_program(program: str) -> None:
-    """Refuses a program that cannot be started, before every rank fails to start it.
+    """Raises an error if the program cannot be started, so that the error occurs once instead of on every rank.
 
     Raises:
         InputError: there is no such program, or the file is not executable.
@@ -233,7 +233,10 @@ def family(launcher: Path) -> str:
 
 
 def environment(launcher: Launcher) -> dict[str, str]:
-    """Returns the environment variables for the launcher itself; :func:`variables` returns those for the program."""
+    """Returns the environment variables of the launcher itself.
+
+    :func:`variables` returns the variables of the program.
+    """
     variables = dict(os.environ)
     # The preload library must be loaded into the program, and not into the launcher.
     variables.pop("LD_PRELOAD", None)

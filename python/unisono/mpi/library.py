@@ -20,7 +20,7 @@ _Checked = TypeVar("_Checked")
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 #: True if all ranks end because of the same failure.
 _all_end = False
-#: The seconds in which a launcher must read the last lines of a rank.
+#: The maximum time in seconds in which a launcher reads the last lines of a rank.
 _PATIENCE = 10.0
 
 
@@ -67,7 +67,7 @@ def check_several(world: Any, what: str, command: str) -> None:
 
 
 def check_alike(world: Any, said: Mapping[str, object], cure: str) -> None:
-    """Refuses ranks that were started with different values, and would wait for each other for ever.
+    """Raises an error if ranks were started with different values, because they would wait for each other forever.
 
     Raises:
         InputError: a value differs from that of rank 0; the message names the first such value and ends with ``cure``.
@@ -116,7 +116,9 @@ def _unread(descriptor: int) -> int:
 
 
 def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
-    """Returns the result of ``check`` on this rank; if it fails on any rank, all end, and one prints the error.
+    """Returns the result of ``check`` on this rank.
+
+    If ``check`` fails on any rank, all ranks end, and one rank prints the error.
 
     Raises:
         Error, OSError: ``check`` failed; raised on the first such rank.

@@ -35,7 +35,8 @@ class Call:
     #: MPI's handles of datatype and operator; ``op`` is None without a reduction.
     datatype: int = 0
     op: int | None = None
-    #: The reason why no plan can serve the operator, if any; ``commutes`` is true if operands may be swapped.
+    #: The reason why no plan can serve the operator; None if plans can. ``commutes`` is true if operands may be
+    #: swapped.
     refused: str | None = None
     commutes: bool = True
     #: True if the operator is predefined in MPI. The handle of another operator may be reused for a later operator.
@@ -60,7 +61,8 @@ class CallFacts:
     ranks: int
     #: The largest number of ranks that share a node.
     per_node: int
-    #: The algorithm's name; ``library`` for the MPI library's, ``unnamed`` for a nameless schedule.
+    #: The name of the algorithm; ``library`` if the MPI library made the call, ``unnamed`` for a schedule without a
+    #: name.
     algorithm: str
     why: str
     params: dict[str, str] = field(default_factory=dict)
@@ -252,7 +254,7 @@ class Model:
 
 
 def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None) -> None:
-    """Refuses what a world of any number of ranks would refuse.
+    """Raises the errors that a world of any number of ranks would raise for these arguments.
 
     Raises:
         InputError: both are given, or the machine or plan cannot be used.

@@ -204,8 +204,8 @@ class _Search:
         best = [planned(count) for count in counts]
         self._bytes = [plan.report()["bytes"] for plan in best]
         self._fastest = [plan.predicted["seconds"] for plan in best]
-        #: At each size, the candidates that can be expressed and take at most `_SLOWEST` times as long as the fastest
-        #: plan, with their times in seconds.
+        #: For each size, the times in seconds of the candidates that can be expressed and that take at most `_SLOWEST`
+        #: times as long as the fastest plan.
         self._timed: list[dict[_Key, float]] = []
         for plan, fastest in zip(best, self._fastest, strict=True):
             usable = (one for one in plan.candidates if one["expressible"] and one["seconds"] <= _SLOWEST * fastest)
@@ -233,19 +233,22 @@ class _Search:
         try:
             plan = self._plan(at, key)
             if _key(plan.algorithm, plan.params) != key:
-                # The algorithm and parameters match several candidates, and the best of these is another one.
+                # The algorithm and its parameters match several candidates, and the best of them is not this candidate.
                 return None
             if self._bits != "ranks":
                 found = plan.size_class(self._contributors)
                 return "" if self._bits == "place" and found is not None else found
             [row] = _core.decode_plan(encoded_plans([(plan, 0, None)]))
         except Error:
-            # A candidate without stored programs cannot serve a ``.plan``.
+            # A candidate whose programs cannot be stored cannot serve a ``.plan``.
             return None
         return "" if row["repeatable"] and row["any_count"] else None
 
     def _groups(self) -> list[list[_Key]]:
-        """Returns the fastest candidate at each size, for each class that all sizes have, the least mean cost first."""
+        """Returns groups of choices, sorted by mean cost.
+
+        For each class that all sizes have, a group has the fastest candidate at each size.
+        """
         found: list[dict[str, _Key]] = []
         for at, timed in enumerate(self._timed):
             found.append({})
@@ -283,10 +286,10 @@ class _Search:
         return tables
 
     def _rows(self, keys: Sequence[_Key], served: tuple[int, int | None]) -> list[tuple[Plan, int, int | None]]:
-        """Returns rows, where adjacent sizes with equal candidates share one.
+        """Returns rows. Adjacent sizes with equal candidates share a row.
 
-        Programs have a fixed number of blocks, but segments a length in bytes, so a candidate with segments gets a row
-        for each size.
+        A program has a fixed number of blocks, but a segment has a fixed length in bytes. A candidate with segments
+        therefore gets a row for each size.
         """
 
         def same(at: int, after: int) -> bool:

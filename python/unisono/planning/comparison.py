@@ -89,7 +89,7 @@ def compare(
 
 
 def _name_alike(rows: list[ComparisonRow]) -> None:
-    """Names the workload alike in all of its rows: rows without times have only the name of its file."""
+    """Sets the same name of the workload in all of its rows: rows without times have only the name of its file."""
     names = [row["workload"] for row in rows if row["reason"] is None]
     for row in rows:
         row["workload"] = names[0] if names else row["workload"]
@@ -98,7 +98,7 @@ def _name_alike(rows: list[ComparisonRow]) -> None:
 def _mark_best(rows: list[ComparisonRow], *, fill: bool) -> None:
     """Marks the machines with the least time, and with the least time x price of the accelerators in use.
 
-    Equal values are all marked. No machine is marked if only one has a value.
+    All machines with the least value are marked. No machine is marked if only one machine has a value.
     """
     for name, of in (("seconds", _seconds_of), ("time_x_used_cost", product_of)):
         values = [of(row, fill=fill) for row in rows]

@@ -14,13 +14,11 @@ _Value = TypeVar("_Value")
 def add_contributors(parts: Sequence[_Value], combine: Callable[[_Value, _Value], _Value] = add) -> _Value:
     """Returns the sum of contributors, in the order of the property ``ranks-count``.
 
-    Neighbors are added in groups, whose size is the least prime factor of the number of contributors; then the sums are
-    added likewise. In a group pairs of neighbors are added, and an odd one waits for the next round. ``combine`` adds
-    two parts, such as arrays of one shape and type, without a change of type.
+    Neighbors are added in groups. The size of a group is the least prime factor of the number of contributors. The sums
+    of the groups are then added in the same way. In a group, pairs of neighbors are added; an odd neighbor is added in
+    the next round. ``combine`` adds two parts, such as arrays of one shape and type, without a change of type.
 
-    >>> import unisono as un
-    >>> un.add_contributors(["a", "b", "c", "d"], lambda a, b: f"({a}+{b})")
-    '((a+b)+(c+d))'
+    >>> import unisono as un >>> un.add_contributors(["a", "b", "c", "d"], lambda a, b: f"({a}+{b})") '((a+b)+(c+d))'
 
     Raises:
         InputError: there is no part.

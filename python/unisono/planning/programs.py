@@ -28,8 +28,8 @@ __all__ = ["path_of", "price", "read_workload", "step", "takes_rates"]
 #: The endings of files with a schedule.
 _SCHEDULES = (".sched", ".xml")
 
-#: Keys that set accelerator rates; ``_OF_CABLES`` begins keys for cables with their own rate. Other keys of changes are
-#: ``machine``, ``fail``, collectives, and keys of a machine file.
+#: Keys that set accelerator rates. ``_OF_CABLES`` is the beginning of keys for cables with their own rate. Other keys
+#: of changes are ``machine``, ``fail``, collectives, and keys of a machine file.
 _RATES = ("tflops", "memory_gb_per_second")
 _OF_CABLES = "gbps."
 #: The formats of programs that may state numbers of operations instead of times.
@@ -155,7 +155,7 @@ def step(
     _require_effect(graph, rates)
     by = dict(algorithms or {})
     level = named("level", level)
-    # A refused change is reported only after the changes before it were timed.
+    # A wrong change is reported only after the times of all earlier changes were computed.
     asked, refused = list(what_if), None
     cases: list[_Case] = [(found, _accelerator(found, rates), by)]
     for changes in asked:

@@ -25,10 +25,13 @@ def planned_sizes(first: int, last: int | None, element_bytes: int) -> list[int]
 
 
 def crossing(sizes: tuple[int, int], one: tuple[float, float], other: tuple[float, float]) -> int:
-    """Returns the last size at which a plan is as fast as another one, which is as fast or faster at the larger size.
+    """Returns the last size at which a plan is as fast as another plan.
 
-    ``one`` and ``other`` are the times of both plans at the two ``sizes`` in bytes; between these, the logarithm of
-    their quotient is taken as a straight line over the logarithm of the size. The result is below the larger size.
+    The other plan must be as fast or faster at the larger size.
+
+    ``one`` and ``other`` are the times of both plans at the two ``sizes`` in bytes; between these sizes, the logarithm
+    of the quotient of the times is interpolated linearly over the logarithm of the size. The result is below the larger
+    size.
     """
     before, after = (log(a / b) for a, b in zip(one, other, strict=True))
     share = -before / (after - before) if before < 0 <= after else 0.5

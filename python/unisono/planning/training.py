@@ -65,9 +65,9 @@ class Iteration:
     """The times of one iteration, in seconds."""
 
     compute: float
-    #: The time of all Allreduces, also while compute hides them.
+    #: The time of all Allreduces, including the time that compute hides.
     allreduce: float
-    #: The part of this time that no compute hides.
+    #: The part of the time of all Allreduces that no compute hides.
     exposed: float
 
     @property

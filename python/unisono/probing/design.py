@@ -15,12 +15,13 @@ from unisono.probing.networks import Floats, Ints, Routes
 
 __all__ = ["classes", "design"]
 
-#: A link counts as fully loaded from this fraction of the highest load that a set gives it.
+#: A link counts as fully loaded if a set gives it at least this fraction of the highest load on the link in any set.
 FULL = 0.75
 #: The number of sets in which every link should be fully loaded.
 _TIMES = 3
-#: A search, first among messages of a single route and then among those over links that they leave, stops after `_IDLE`
-#: successive sets that neither load nor distinguish more links, and after `_MOST` sets.
+#: A search stops after `_IDLE` successive sets that neither load nor distinguish more links, and after `_MOST` sets.
+#: There are two searches: among messages of a single route, and then among messages over the links that the first
+#: search leaves.
 _IDLE, _MOST = 2, 24
 
 
@@ -95,7 +96,7 @@ def _splits(pool: Routes, apart: Ints, usable: "np.typing.NDArray[np.bool_]") ->
 def _packed(pool: Routes, needed: Floats, random: np.random.Generator) -> Routes:
     """Returns messages that can be sent at the same time, chosen by falling need, varied at random by up to a quarter.
 
-    Messages with need 0 are added too: they give evidence, and the set takes no longer.
+    Messages with need 0 are added too, because they give evidence and do not lengthen the set.
     """
     score = (needed + 1e-6) * random.uniform(0.75, 1.25, len(needed))
     room = np.ones(len(pool.links.gbps)) + 1e-9

@@ -38,7 +38,7 @@ _LINE = re.compile(r"\bprobe (\d{1,5}) (\d{1,8}) (\d{1,8})((?: [-+.\w]{1,32})+)$
 _END = re.compile(r"\bprobe end$")
 #: Limits of a file of results; a design has some tens of sets.
 _MOST_SETS, _MOST_MESSAGES = 1 << 10, 1 << 22
-#: Limit of a message's bytes; longer messages find no more, and take long to simulate.
+#: The maximum number of bytes of a message. Longer messages give no further evidence, and take long to simulate.
 _MOST_BYTES = 1 << 26
 #: The least and the greatest accepted time of a message, in seconds.
 _LEAST, _MOST = 1e-9, 1e6
@@ -71,7 +71,8 @@ def write_program(sets: MessageSets, rounds: int, folder: str | os.PathLike[str]
     if sets.bytes > _MOST_BYTES:
         raise InputError(f"a message of a program has {sets.bytes} bytes; accepted are at most {_MOST_BYTES}")
     messages = [(at, *pair) for at, routes in enumerate(sets.sets) for pair in routes.pairs]
-    # Sets with slow messages need two measurements; which sets is unknown before the run, so all get twice the rounds.
+    # Sets with slow messages need two measurements. The program cannot know these sets, so all sets get twice the
+    # number of rounds.
     head = (
         f"probe 1 machine {_word(sets.links.machine)} ranks {sets.ranks} bytes {sets.bytes} rounds {2 * rounds} sets "
         f"{len(sets.sets)} messages {len(messages)}"

@@ -1,13 +1,13 @@
 """Links that explain slow messages.
 
-The slowest link of a message determines its time. So a slow message makes all of its links suspects, and a link is
-cleared by a set whose messages together load the link and are not slow. The result is a small number of suspects
-that explain the slow messages: repeatedly the suspect of most messages that are not yet explained. (The time is a
-maximum of links and not a sum, so least squares do not apply.)
+The slowest link of a message determines its time. A slow message therefore makes all of its links suspects. A set
+clears a link if the set's messages together fully load the link and are not slow. The result is a small number of
+suspects that explain the slow messages. They are chosen greedily: each time, the suspect that explains most of the
+messages that are not yet explained. (The time is a maximum of links and not a sum, so least squares do not apply.)
 
-Measured times are divided by the times of the packet simulator on the machine without slow links. The usual quotient
-comes from the protocol or from an emulated cluster, and is divided out. The limit for a slow message depends on the
-spread of these quotients, and is at least a quarter above the usual quotient.
+Measured times are divided by the times of the packet simulator on the machine without slow links. The usual quotient is
+an effect of the protocol or of an emulated cluster, and the quotients are divided by it. The limit for a slow message
+depends on the spread of these quotients, and is at least a quarter above the usual quotient.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ from unisono.probing.networks import Floats, Ints, Routes
 
 __all__ = ["Evidence", "Suspect", "accuse"]
 
-#: The smallest and the largest limit above which a message is slow, as multiples of its expected time times the usual
-#: quotient.
+#: The minimum and the maximum of the limit above which a message is slow, as multiples of the product of its expected
+#: time and the usual quotient.
 _LEAST_CUT, _HIGHEST_CUT = 1.25, 2.5
 #: Standard deviations above the usual quotient from which messages are slow.
 _DEVIATIONS = 6.0
-#: The quantile of all quotients that counts as undisturbed: no more than three quarters of the messages may be slow.
+#: The quantile of all quotients that counts as undisturbed. At most three quarters of the messages may be slow.
 _USUAL = 0.25
 
 
@@ -46,8 +46,8 @@ class Evidence:
     def __post_init__(self) -> None:
         logs = np.log(np.concatenate([m.min(axis=0) / e for m, e in zip(self.measured, self.expected, strict=True)]))
         usual = float(np.quantile(logs, _USUAL))
-        # Noise and slow links both lengthen times, so the spread is that of quotients below or little above the usual
-        # quotient.
+        # Noise and slow links both lengthen times. The spread is therefore computed from quotients below the usual
+        # quotient or slightly above it.
         near = np.abs(logs[logs < usual + np.log(_LEAST_CUT)] - usual)
         spread = 1.4826 * float(np.median(near)) if len(near) else 0.0
         self.factor = float(np.exp(usual))
@@ -83,7 +83,7 @@ class Evidence:
 
 @dataclass
 class Suspect:
-    """Cables, one of which explains slow messages; each of these cables could explain the same messages."""
+    """Cables of which one explains slow messages. Each of these cables could explain the same messages."""
 
     cables: list[int]
     #: The slow messages that the suspect explains: by set, the indices of messages.

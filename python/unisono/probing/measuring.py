@@ -26,7 +26,7 @@ class Simulated:
     def __init__(
         self, links: Links, slow: Mapping[str, float] | None = None, noise: float = 0.0, seed: int = 0
     ) -> None:
-        """Takes in ``slow`` the fraction of its rate that a cable has.
+        """``slow`` maps the name of a cable to the fraction of its rate that the cable has.
 
         ``noise`` is the mean random delay of a message, as a fraction of its time.
 
@@ -92,7 +92,7 @@ def _timed(mpi: Any, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Flo
     world = mpi.COMM_WORLD
     out, into = np.zeros(bytes, dtype=np.uint8), np.zeros(bytes, dtype=np.uint8)
     own = np.zeros((rounds + 1, len(sets)))
-    # The loop over rounds is the outer one, so that a disturbance of some seconds does not hit all rounds of a set.
+    # Rounds are the outer loop, so that a disturbance of some seconds does not affect all rounds of a set.
     for turn in range(rounds + 1):
         for at, pairs in enumerate(sets):
             sends = [b for a, b in pairs if a == world.rank]

@@ -152,7 +152,7 @@ def probe_sets(
     step(2, 2)
     found = _found(sets, evidence, suspects, left, rounds)
     found.cables = _cables(sets, found, reached)
-    # Simulated times have no costs of hosts, so a large factor means that most cables are slow.
+    # Simulated times contain no costs of hosts. A large factor therefore means that most cables are slow.
     if isinstance(measurer, Simulated) and evidence.factor >= evidence.cut:
         found.notes.append(
             f"most messages take {evidence.factor:.3g} times as long as expected, so most cables may be slow; the "
@@ -167,15 +167,16 @@ _MOST_ROUNDS = 1000
 _MOST_CONFIDENCE = 0.999
 #: The smallest reported fraction of a cable's rate, and the bisection steps that find it within 1 %.
 _LEAST_SHARE, _HALVINGS = 1e-3, 9
-#: From this quotient of measured and simulated times on, or from its inverse down, a note states that scales differ.
+#: If the quotient of measured and simulated times is at least this value, or at most its inverse, a note states that
+#: the scales differ.
 _OTHER_SCALE = 3.0
 
 
 def _share(sets: MessageSets, evidence: Evidence, suspect: Suspect) -> float:
     """Returns the fraction of its rate at which a suspect's first cable makes messages as slow as measured.
 
-    Only the first set with slow messages of the suspect counts. Bisection on the logarithm of the fraction; the packet
-    simulator computes the times for each fraction.
+    Only the first set with slow messages of the suspect is used. The fraction is found by bisection of its logarithm;
+    the packet simulator computes the times for each fraction.
     """
     at, slow = next(iter(suspect.slow.items()))
     pairs, expected = evidence.sets[at].pairs, evidence.expected[at][slow]
@@ -254,7 +255,7 @@ def _cables(sets: MessageSets, found: Probe, reached: Floats) -> list[dict[str, 
 
 
 def _doubt(evidence: Evidence, suspect: Suspect) -> str:
-    """Returns a sentence on cables that the probe cannot distinguish, and on the means to find the slow one."""
+    """Returns a sentence on cables that the probe cannot distinguish, and on ways to find the slow cable."""
     links = evidence.sets[0].links
     cables = [links.name(cable) for cable in suspect.cables]
     ends = set.intersection(*(set(cable.split("-")) for cable in cables))

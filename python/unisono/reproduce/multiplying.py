@@ -96,8 +96,8 @@ FORMULAS: dict[str, Callable[..., float]] = {
 }
 
 
-#: The simulated runs that equations describe: a machine, and a function to ranks, schedule, and bytes if they cost
-#: time.
+#: The simulated runs that the equations describe: a machine, and a function that returns the ranks, the schedule, and
+#: the bytes (None if bytes take no time).
 _RUNS: dict[str, tuple[str, Callable[..., tuple[int, str, int | None]]]] = {
     "eq1": ("postal", lambda ranks, bytes: (ranks, runs.doubling(ranks), bytes)),
     "eq2": ("postal", lambda ranks: (ranks, runs.doubling(ranks), None)),
@@ -167,7 +167,7 @@ def _choice(listed: Listed) -> Finding:
         found = best(row.ranks, *alphas, kind="factored")
         assert found is not None  # every number has a factored schedule
         ratios.append(cost(row.schedule, row.ranks, *alphas) / found.cost)
-        # Half a unit of the last digit of Table 1, either way, in favor of the measured schedule.
+        # Half a unit of the last digit of Table 1, added or subtracted in favor of the measured schedule.
         digits = 0.0 if by_cost else ROUNDING
         prices = [(alphas[0] + a, alphas[1] + b) for a in (-digits, digits) for b in (-digits, digits)]
         behind = min(cost(row.schedule, row.ranks, *at) - cost(found.schedule, row.ranks, *at) for at in prices)

@@ -13,21 +13,21 @@ __all__ = ["RowPool", "begin", "once"]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: The threads for each one that computes; the others wait for results, or for their turn.
+#: The number of threads for each thread that computes. The other threads wait for results, or for their turn.
 _THREADS = 4
 _own = local()
 
 
 class RowPool(ThreadPoolExecutor):
-    """Threads of which ``jobs`` compute at a time, and begin rows in their order.
+    """A pool of threads, of which at most ``jobs`` compute at the same time. Rows begin in their order.
 
-    While one waits for a result of :func:`once` that another thread computes, the next row begins.
+    While a thread waits for a result of :func:`once` that another thread computes, the next row begins.
     """
 
     def __init__(self, jobs: int) -> None:
         super().__init__(_THREADS * jobs)
         self._free = jobs
-        #: The threads that wait for their turn, the next one first.
+        #: The threads that wait for their turn; the first thread of the queue is the next.
         self._queue: deque[int] = deque()
         self._changed = Condition()
 
@@ -42,7 +42,7 @@ class RowPool(ThreadPoolExecutor):
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Makes this thread one of those that compute, and waits until it may be one."""
+        """Waits until this thread may compute; the thread then computes until the context ends."""
         with self._changed:
             self._queue.append(get_ident())
             self._take()
@@ -54,7 +54,10 @@ class RowPool(ThreadPoolExecutor):
             self._end()
 
     def await_without_turn(self, future: "Future[Any]") -> None:
-        """Lets another thread compute while this one waits, which then continues before further rows begin."""
+        """Gives the turn of this thread to another thread, and waits for the result.
+
+        This thread then continues before further rows begin.
+        """
         self._end()
         wait([future])
         with self._changed:
@@ -103,7 +106,10 @@ def once(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def begin(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> None:
-    """Submits calls of a function that keeps its results, if this thread computes in a pool; it will need them all."""
+    """Submits the calls of a function that keeps its results, if this thread computes in a pool.
+
+    The thread must need all of these results.
+    """
     if (pool := _pool()) is not None:
         for call in calls:
             pool.submit(function, *call)

@@ -13,7 +13,7 @@ from unisono.reproduce.piuma_trees import machine
 
 __all__ = ["CHECKS", "network"]
 
-#: A link rate so far above that of memories that no two messages wait for each other on a link.
+#: A rate of links so far above the rate of memories that no two messages wait for each other on a link.
 _UNLIMITED_GBPS = 64_000.0
 _PACKET_BYTES = 1024
 

@@ -58,7 +58,7 @@ class Inventory:
 
     @property
     def apart(self) -> list[Listed]:
-        """Returns the rows that decide nothing."""
+        """Returns the rows that do not decide a statement."""
         return [row for row in self.rows if "apart" in row]
 
     @property

@@ -103,7 +103,7 @@ def _group_energy(listed: Listed) -> Finding:
     for pes in range(2, listed["pes"] + 1):
         size = math.isqrt(pes)
         sizes = [size] * (pes // size) + ([pes % size] if pes % size else [])
-        # A group of g PEs sends g - 1 hops, and the first PE of each sends to that of the group before.
+        # A group of g PEs sends g - 1 hops, and its first PE sends to the first PE of the group before.
         energies = [sum(g - 1 for g in order) + sum(order[:-1]) for order in (sizes[::-1], sizes)]
         ratios.append(energies[0] / energies[1])
     remark = f"It is less on {sum(ratio < 1 for ratio in ratios)} of {len(ratios)} rows."

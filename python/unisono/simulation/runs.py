@@ -36,7 +36,7 @@ class Run:
     def __init__(
         self, traced: Traced, simulation: Simulation, repeat: Callable[[list[int]], Simulation] | None
     ) -> None:
-        """Takes in ``repeat`` a function that runs the simulation again and records other PEs or ranks."""
+        """``repeat`` is a function that runs the simulation again and records other PEs or ranks."""
         self._traced = traced
         self._simulation = simulation
         self._repeat = repeat

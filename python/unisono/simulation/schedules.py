@@ -127,7 +127,9 @@ _PICOSECONDS = 1000
 
 
 def _parameters(given: dict[str, float | None]) -> tuple[tuple[int | None, ...], int]:
-    """Returns LogGOPS parameters in ticks, and ticks per nanosecond: 1, or 1000 if one besides S is a float.
+    """Returns LogGOPS parameters in ticks, and the ticks per nanosecond.
+
+    A nanosecond has 1000 ticks if a parameter other than S is a float, otherwise 1.
 
     Raises:
         InputError: a parameter is negative, too large, or finer than a picosecond.

@@ -21,8 +21,8 @@ from unisono.tasks._submitted import Task
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
 
-#: The permitted difference of floating-point results of kernels, and of sums and products by reductions, as a multiple
-#: of the machine epsilon times the largest finite absolute value.
+#: Two permitted differences of floating-point results, as multiples of the machine epsilon times the largest finite
+#: absolute value: of results of kernels, and of sums and products by reductions.
 _ROUNDED, _SUMMED = 1e4, 1e8
 
 
@@ -117,7 +117,7 @@ def _compare(
     found: Data,
     parts: Sequence[tuple[_Rank, Sequence[_Changed]]],
 ) -> None:
-    """Refuses results of a task that differ beyond rounding.
+    """Raises an error if results of a task differ by more than rounding.
 
     Raises:
         InputError: an element differs.

@@ -77,7 +77,7 @@ class Mirror:
                 self._span, self._data = span, data
 
     def bring(self, region: Boxes) -> None:
-        """Copies from the host the elements of a region in the span that the device lacks."""
+        """Copies the elements of a region, which must be in the span, from the host, if the device lacks them."""
         with self._lock:
             missing = without(region, self._fresh)
             with self._device:
@@ -178,7 +178,7 @@ def _prepare(devices: Sequence[Sequence["Part"]], operator: str) -> list[list[An
     listed = [(device, part, _mirrors(part)) for device, parts in enumerate(devices) for part in parts]
     for device, part, mirrors in listed:
         mirrors.each[device].cover(part.box)
-    # All contents are copied before the first of them is overwritten.
+    # All contents are copied before any of them is overwritten.
     for device, part, mirrors in listed:
         if part.reads:
             mirrors.bring(device, part.region)

@@ -3,8 +3,8 @@
 ``b = b * 2`` makes a new array with the name ``b``; the array of the task keeps its contents. The check refuses a
 kernel only if no statement can write to the view: every use of the name before it is rebound is an operand, an index
 that is read, an attribute such as ``b.shape``, or an argument of a function that is known not to write. Any other use
-may write, so the kernel is accepted. Kernels without source are accepted. So are empty kernels, for programs that are
-only explained, and kernels that do not return a result and may have another effect.
+may write, so the kernel is accepted. Three kinds of kernels are always accepted: kernels without source; empty kernels,
+for programs that are only explained; and kernels that do not return a result and may have another effect.
 """
 
 import ast
@@ -173,7 +173,7 @@ def _rebinds(statement: ast.stmt, name: str) -> bool:
 def _may_write(tree: ast.AST, name: str, known: dict[str, Any], *, kept: bool) -> bool:
     """Returns whether some use of a name in a tree may write to its array, or rebinds the name.
 
-    ``kept`` is true if the value of the tree is bound to a name, through which the array could be written.
+    ``kept`` is true if the value of the tree is bound to a name, because the array could be written through this name.
     """
     # An inner function may return the view to code that writes to it.
     if any(isinstance(node, _SCOPES) and _uses(node, name) for node in ast.walk(tree)):

@@ -27,8 +27,8 @@ class Part(NamedTuple):
     local: LocalArray
     name: str
     mode: str
-    #: The box of the view; ``region`` is the part of the box that the access uses: mappers may leave gaps, which a
-    #: kernel may not read.
+    #: The box of the view. ``region`` is the part of the box that the access uses. A mapper may leave gaps in the box,
+    #: which a kernel may not read.
     box: Box
     region: Boxes
 
@@ -105,7 +105,7 @@ def call_on_devices(
 
 
 def _number(parts: Sequence[Part], operator: str) -> None:
-    """Stores the operator's code for each element that the task reduces, in arrays with operator codes."""
+    """Stores, in arrays with operator codes, the code of the operator for each element that the task reduces."""
     for part in parts:
         if part.mode == "reduce" and part.local.codes is not None:
             for piece in part.region:

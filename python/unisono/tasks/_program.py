@@ -38,8 +38,8 @@ from unisono.tasks._workload import listed, workload
 #: With the value 1, messages between pairs replace all collectives.
 _SWITCH = "UNISONO_POINT_TO_POINT"
 _numbers = itertools.count()
-#: Kernels of these types are compared as such: functions by identity, methods by function and object. Other callables,
-#: which may have no hash, are compared by their address.
+#: Kernels of these types are compared as follows: functions by identity, and methods by function and object. Other
+#: callables, which may have no hash, are compared by their address.
 _FUNCTIONS = (FunctionType, MethodType)
 #: The largest number of distinct tasks that a program caches.
 _KEPT = 1024
@@ -118,7 +118,7 @@ class Program:
         number = self._discovery.buffer(name, sizes, kind.itemsize, initialized=given is not None)
         made = Array(self, number, name, sizes, kind)
         data = np.zeros(made.shape, kind)
-        # np.zeros made the zeros, on pages that use no memory until they are accessed.
+        # `np.zeros` provides the zeros, on pages that use no memory until they are accessed.
         if given is not None and any(given.tobytes() if given.ndim == 0 else b"1"):
             try:
                 data[...] = given
@@ -445,7 +445,7 @@ class Program:
         try:
             self._execute_traced(number, command)
         except BaseException:
-            # An exit or an interrupt also ends all ranks, because the other ranks would wait for this rank.
+            # An exit or an interrupt ends all ranks too, because the other ranks would wait for this rank.
             assert self._transport is not None
             self._transport.abort(f"task '{self._discovery.task_name(number)}'")
 

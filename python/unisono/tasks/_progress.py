@@ -2,8 +2,8 @@
 
 Only the thread that holds the lock may use the schedule. The program's thread holds the lock, except while a kernel
 runs. The progress thread polls the number of the running kernel once a millisecond, and takes the lock if the number
-has not changed since the last poll. So short kernels are never disturbed, and exchanges advance from the second
-millisecond of long kernels. At its start and end a kernel only sets a number, which costs almost nothing.
+has not changed since the last poll. Short kernels are therefore never disturbed, and in long kernels exchanges advance
+from the second millisecond on. At its start and end a kernel only sets a number, which costs almost nothing.
 
 Kernels may call MPI, so the progress thread needs ``MPI_THREAD_MULTIPLE``, which mpi4py requests. Without it, exchanges
 advance between kernels only.
@@ -21,7 +21,8 @@ from unisono.base.switches import is_on
 #: The variable that controls the thread: ``off``, no thread; ``always``, for tests, every kernel waits until the thread
 #: has advanced exchanges once.
 SWITCH = "UNISONO_PROGRESS"
-#: The seconds between two polls of the running kernel, of exchanges that advance, and at most of exchanges that do not.
+#: Seconds between two polls: of the running kernel; of exchanges that advance; and the maximum for exchanges that do
+#: not advance.
 _LOOK, _BUSY, _QUIET = 1e-3, 2e-4, 2e-3
 #: The seconds without a kernel after which the thread sleeps until it is woken.
 _DOZE = 0.1

@@ -152,8 +152,8 @@ def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[t
     """Returns, for each task name, the seconds in one process and the largest fraction of these on one node."""
     done: dict[str, float] = {}
     whole: dict[str, float] = {}
-    # The first parts are up to one granule larger, and the last part may have the remainder, so one of these is
-    # largest.
+    # The first parts are up to one granule larger than the other parts, and the last part may have the remainder. The
+    # largest part is therefore the first or the last.
     parts = [_parts(program, nodes, rank) for rank in {0, nodes - 1}]
     # Fetches and tasks are numbered together.
     for at, task in enumerate(program._steps):

@@ -1,8 +1,8 @@
 """Records programs of tasks without executing their kernels.
 
 The results of kernels are unknown in a recording. The first recording of a file returns zeros from its fetches. A loop
-such as ``if fetch(residual) < LIMIT: break`` then ends in its first iteration. So the file is recorded again with
-fetched numbers that fall to almost 0 in a given number of rounds, and the longer recording is used.
+such as ``if fetch(residual) < LIMIT: break`` then ends in its first iteration. The file is therefore recorded a second
+time, with fetched numbers that fall to almost 0 in a given number of rounds. The longer recording is used.
 """
 
 import contextlib
@@ -99,7 +99,7 @@ def fetched(array: "Array", initial: "npt.NDArray[Any] | None") -> "npt.NDArray[
 
 
 def _filled(array: "Array", left: int | None) -> "npt.NDArray[Any]":
-    """Returns contents that a loop takes for "not converged", and in the last round for "converged".
+    """Returns contents that a loop interprets as "not converged", and in the last round as "converged".
 
     ``left`` is the number of rounds left; None stands for contents of zeros. Floating-point numbers are the number of
     rounds left, in the last round almost 0; integers are 1 and flags true, in the last round 0 and false; other

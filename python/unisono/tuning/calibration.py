@@ -38,7 +38,7 @@ LIMITS = {
     "beta_ns_per_byte": (1e-5, 1e6),
     "gamma_ns_per_byte": (1e-5, 1e6),
 }
-#: The lines of the parameters that a line gives.
+#: The parameters that each line determines.
 _LINES = {
     "alpha_r_ns": "multicast-non-blocking",
     "beta_ns_per_byte": "beta",
@@ -50,15 +50,16 @@ _OF_ROUNDS = {1: "medians", 2: "minima"}
 MOST_PEERS = 8
 _SMALL = 8
 _SIZES = (0, 8, 64, *(1 << power for power in range(9, 19)), 1 << 20, 4 << 20)
-#: The sizes whose bytes cost next to nothing beside the latency of a message.
+#: The sizes for which the cost of the bytes is negligible beside the latency of a message.
 _LEAST = (0, 8, 64)
-#: The size in bytes from which times enter the lines of beta and gamma, because the cost of bytes dominates them.
+#: The minimum size in bytes of the messages to which the lines of beta and gamma are fitted, because the cost of bytes
+#: dominates their times.
 _LONG = 32768
 
 
-#: The multiple of the least latency above which a latency is the time that ranks wait for cores.
+#: The multiple of the least latency above which a latency is explained by waiting for cores.
 _WAITING = 10.0
-#: The share of preempted rounds from which on other work decides the median, and mostly the fastest rounds too.
+#: The fraction of preempted rounds from which on other work determines the median, and usually also the fastest rounds.
 _PREEMPTED = 0.5
 
 
@@ -87,7 +88,8 @@ class Calibration:
     reductions: list[tuple[int, float, float]]
     #: True if all peers of the multicast are the same rank, because there are only two.
     one_peer: bool
-    #: The median and minimum of the nanoseconds in which a rank begins a non-blocking send; 0 if not measured.
+    #: The median and the minimum of the time, in nanoseconds, in which a rank begins a non-blocking send; 0 if not
+    #: measured.
     issue: tuple[float, float] = (0.0, 0.0)
     #: The largest share of the short ping-pongs in which rank 0 or rank 1 lost its core to another process.
     preempted: float = 0.0
@@ -122,8 +124,8 @@ class Calibration:
         # On a network the cost of one more peer may be less than the noise of latencies; it is at least the time in
         # which the rank begins a send.
         issue = min(max(multicast.slope, self.issue[of - 1]), alpha - LIMITS["alpha_p_ns"][0])
-        # A multicast to one peer is one message. The intercept of its line also has the time in which Python makes and
-        # completes requests, which no schedule pays.
+        # A multicast to one peer is a single message. The intercept of the line would also contain the time in which
+        # Python makes and completes requests, which schedules do not have.
         return {
             "alpha_ns": alpha,
             "alpha_p_ns": alpha - issue,
@@ -209,7 +211,7 @@ class Calibration:
 
 
 def _byte(fit: Fit) -> float:
-    """Returns the nanoseconds of a byte, which a machine file does not have as 0."""
+    """Returns the nanoseconds of a byte. A machine file does not permit the value 0."""
     return max(fit.slope, LIMITS["beta_ns_per_byte"][0])
 
 
@@ -362,9 +364,11 @@ def calibrate(
 def _without_answers(
     rows: Sequence[tuple[int, float, float]], answer: tuple[float, float]
 ) -> list[tuple[int, float, float]]:
-    """Returns times of multicasts without that of the last peer's answer, whose median and minimum are ``answer``.
+    """Returns the times of multicasts, reduced by the time of the last peer's answer.
 
-    The answer takes at most half of a multicast's time, because a message of the multicast took as long before it.
+    ``answer`` has the median and the minimum of this time.
+
+    The answer takes at most half of a multicast's time, because a message of the multicast takes as long as the answer.
     """
     mid, low = (min(answer[of], min(row[1 + of] for row in rows) / 2) for of in (0, 1))
     return [(peers, time - mid, least - low) for peers, time, least in rows]
@@ -379,7 +383,7 @@ def _steps(mpi: Any, world: Any, rounds: int, issues: list[float], lost: list[fl
     On rank 0, multicasts append the times of non-blocking sends to ``issues``. Short ping-pongs append the share of
     rounds in which this rank lost its core to ``lost``.
     """
-    # Long messages are sent in fewer rounds: those of one size have a limited number of bytes in all.
+    # Long messages are sent in fewer rounds: the total number of bytes of all messages of one size is limited.
     share = {size: max(5, min(rounds, (rounds << 18) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)
     steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n], lost)) for n in _SIZES]

@@ -44,7 +44,9 @@ class Posterior:
     """The expected logarithms of the times of all points, and their covariances."""
 
     def __init__(self, points: Sequence[Point], expected: Sequence[float] | None = None) -> None:
-        """Expects, before all measurements, ``expected`` seconds for each point; by default exp(:data:`START`).
+        """Creates the process before all measurements.
+
+        Each point has ``expected`` seconds, by default exp(:data:`START`).
 
         Raises:
             InputError: there are too many points.
@@ -116,7 +118,7 @@ class Posterior:
             self._rival[cell], self._with_rival[cell] = chosen[number], self._covariances(chosen[number], cell)
         both = self._variance + self._variance[self._rival] - 2 * self._with_rival
         gains = _improvement(self.mean[self._rival] - self.mean, np.sqrt(np.maximum(both, 1e-12)))
-        # A measurement of the choice itself gets the gain of its strongest rival.
+        # A measurement of the choice itself has the same gain as a measurement of its strongest rival.
         gains[chosen] = 0.0
         gains[chosen] = gains[self._members].max(axis=1)
         gains *= np.sqrt(self._variance / (self._variance + NOISE**2))

@@ -94,7 +94,7 @@ def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
         held[0] = (row.first_bytes, held[0][1])
     if held and verdicts[-1][1]:
         held[-1] = (held[-1][0], row.last_bytes)
-    # A single confirmed size proves little about other sizes, and calls seldom have exactly that size.
+    # A single confirmed size says little about other sizes, and calls rarely have exactly this size.
     held = [(start, end) for start, end in held if end is None or end >= LEAST_FACTOR * max(start, 1) - 1]
     found, first = [], row.first_bytes
     for start, end in held:

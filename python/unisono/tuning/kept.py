@@ -1,7 +1,7 @@
 """Keeps contests in a file of points, so that a tuning that was stopped continues with the contests that it lacks.
 
-A contest is a point of :class:`unisono.base.studies.KeptPoints`. Its key has what decides its times and what a program
-can know: the algorithms of its contestants with their parameters or forced variables, the machine that proposed them,
+A contest is a point of :class:`unisono.base.studies.KeptPoints`. Its key contains all known properties that determine
+its times: the algorithms of its contestants with their parameters or forced variables, the machine that proposed them,
 collective, size, ranks, rounds, the MPI library with its version, and how its ranks wait. The nodes are not in the key,
 because a batch job continues on other nodes. Rank 0 of MPI's world has the file; it is the first rank of every group.
 """

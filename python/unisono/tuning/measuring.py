@@ -18,14 +18,14 @@ __all__ = ["Contest", "Contestant", "Timing", "alone", "checksum", "contest", "i
 #: The intended duration of a burst of calls in seconds, and the largest number of its calls.
 _BURST = 2e-4
 _MOST_CALLS = 200
-#: The largest number of a contestant's calls before its rounds; they end early after a call, except the first, of
-#: `_LONG_CALL`.
+#: The maximum number of a contestant's calls before its rounds. These calls end early after a call of `_LONG_CALL`
+#: seconds; the first call does not count.
 _FIRST_CALLS = 4
 #: The seconds from which a call is made only once a round, because other work disturbs it little.
 _LONG_CALL = 0.1
 #: The largest load average per core of a machine that counts as idle except for this program.
 _BUSY = 1.25
-#: The least fraction of the time of a call with its empty message that counts as the time of the call.
+#: The time of a call is at least this fraction of the time of the call with its empty message.
 _LEAST_SHARE = 0.1
 
 
@@ -154,7 +154,9 @@ def contest(
 
 
 def alone(times: Sequence[Sequence[float]], pairs: Sequence[float]) -> list[list[float]]:
-    """Returns the times of calls without the empty message, from ``times`` with it and times of ``pairs`` of messages.
+    """Returns the times of calls without the empty message.
+
+    ``times`` are the times with the empty message, and ``pairs`` the times of pairs of messages.
 
     The least time of a message is subtracted, because other work makes messages longer, and calls would seem short. The
     order of times is preserved, also if a call takes less time than the message.

@@ -1,8 +1,9 @@
 """Adds the measured costs of messages to a network machine, from a calibration of its ranks.
 
-Rank i is on accelerator i. The machine gets the fraction of the cables' rates that headers and protocols leave of long
-messages, the bytes of the headers of a message, the time in which a host begins or ends a message, and the rest of the
-latency as the signal of a message's end. The rates and latencies of its data sheet are not changed; bounds use them.
+Rank i is on accelerator i. The machine gets four values: the fraction of the cables' rates that long messages reach
+despite headers and protocols; the bytes of the headers of a message; the time in which a host begins or ends a message;
+and the rest of the latency, as the signal of a message's end. The rates and latencies of its data sheet are not
+changed; bounds use them.
 
 Short messages to several peers follow each other after the time of their bytes on the sender's cable, with headers, or
 of the sender's work, whichever is longer. Both occupy the sender, but only headers occupy cables that hosts share.
@@ -30,12 +31,12 @@ _OF_LINES = {
     "multicast-non-blocking": "host_overhead_ns and header_bytes",
     "gamma": "gamma_ns_per_byte",
 }
-#: The share of a data sheet's rate above which a measured rate contradicts it.
+#: A measured rate contradicts the data sheet if it exceeds this fraction of the data sheet's rate.
 _EXACT = 1.02
 #: The bytes of the two messages whose predicted times give the latency of a path and the time of a byte on it.
 _SHORT, _LONG = 8, 1 << 20
-#: The most bytes of headers of a short message: of Ethernet 14, of IP 20 or 40, of TCP 32, and of the MPI library up
-#: to 40. If messages follow each other more slowly, hosts take the time.
+#: The maximum number of bytes of headers of a short message: of Ethernet 14, of IP 20 or 40, of TCP 32, and of the MPI
+#: library up to 40. If messages follow each other more slowly, hosts take the time.
 _MOST_HEADER = 128
 
 
@@ -152,7 +153,7 @@ def ranks_costs(machine: Machine, measured: Levels, scale: float = 1.0) -> Messa
     begin = min(outer, own / 2)
     kept = min(signal, own - 2 * begin)
     card = 2 * outer + signal - 2 * begin - kept
-    # Latencies change only if a card adds time. Otherwise cables without a latency of their own get none.
+    # Latencies change only if a card adds time. Otherwise, cables without their own latency get none.
     hosts = with_latency(network.machine, card / 2) if card > 0 else network.machine
     hosts = _with_hosts(hosts, begin, kept, table.get("gamma_ns_per_byte", 0.0))
     per_host = math.prod(level.size for level in measured.found[:-1])

@@ -20,8 +20,8 @@ def in_other_pieces(plans: Sequence[Plan], machine: Machine, ranks: int, element
 
     Libraries use another protocol for messages above a limit, which no machine file states: over TCP a ring of long
     messages takes up to twice the time of the wire. If none of the plans divides the vector, the machine's best such
-    plan is returned too, unless its predicted time is much longer. Of plans with equal predicted times the first counts
-    as the best.
+    plan is returned too, unless its predicted time is much longer. If several plans have equal predicted times, the
+    first plan counts as the best.
     """
     best = min(plans, key=_seconds, default=None)
     if best is None:

@@ -1,8 +1,8 @@
 """Makes decision tables from a part of the measurements, by a Gaussian process for each collective.
 
 The points of the process are all pairs of a contender (a plan, or the library) and a cell: one size on one number of
-ranks. :func:`unisono.tuning.choosing.explore` chooses the points to measure. A contender counts as winning the number
-of rounds of its cell that the process expects. Below :data:`unisono.tuning.tables.SHORT` bytes a schedule is chosen
+ranks. :func:`unisono.tuning.choosing.explore` chooses the points to measure. The number of rounds that a contender wins
+in its cell is the number that the process expects. Below :data:`unisono.tuning.tables.SHORT` bytes a schedule is chosen
 only if it and the library were measured. Measurements are not interleaved, so a varying load counts as a property of an
 algorithm.
 """
@@ -196,8 +196,8 @@ def points_of(collective: str, tries: Sequence[TuningPoint]) -> list[Point]:
 def expected_of(tries: Sequence[TuningPoint]) -> list[float]:
     """Returns, for each point, the seconds that the machine's model predicts for the best schedule of the point's cell.
 
-    So before measurements times grow with the bytes as in the model, and all contenders of a cell have the same
-    expected time; it is that of :data:`~unisono.tuning.choosing.START` if the cell has no prediction.
+    Before measurements, expected times therefore grow with the bytes as in the model, and all contenders of a cell have
+    the same expected time. It is the time of :data:`~unisono.tuning.choosing.START` if the cell has no prediction.
     """
     best: dict[tuple[_Group, int], float] = {}
     for t in tries:

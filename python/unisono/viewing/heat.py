@@ -14,7 +14,8 @@ from unisono.viewing.machines import cable_classes
 
 __all__ = ["panels"]
 
-#: Limits of the nodes in a heat map, and of the instructions of a schedule that is simulated for its page.
+#: The maximum number of nodes in a heat map, and the maximum number of instructions of a schedule that is simulated for
+#: its page.
 _MOST_PARTS, _MOST_INSTRUCTIONS = 1 << 20, 1 << 22
 #: The directions of links on a wafer, by the step in rows and columns.
 _DIRECTIONS = {(0, 1): "east", (0, -1): "west", (1, 0): "south", (-1, 0): "north"}

@@ -38,8 +38,8 @@ def network(machine: Machine, accelerators: int, nodes: int, cables: Sequence[tu
     by the number of cables to the nearest accelerator.
     """
     facts = machine.topology
-    # The extents of boxes, which are a graph once a part failed, are boxes and their accelerators: no switch is that of
-    # a row or column.
+    # If a part failed, boxes are described as a graph, and the extents are boxes and their accelerators: no switch
+    # belongs to a row or column.
     extents = [] if facts is None or facts["family"] in ("boxes", "graph") else facts["extents"]
     near: list[list[int]] = [[] for _ in range(nodes)]
     for a, b in cables:
@@ -79,7 +79,7 @@ def _around_a_grid(rows: int, columns: int, nodes: int, near: Sequence[Sequence[
             at = (x, rows + 0.2)
         else:
             at = (columns + 0.2, rows + 0.2)
-        # Switches with the same position are moved, each further than the one before.
+        # Switches with the same position are moved, each farther than the previous one.
         count = beside.get(at, 0)
         beside[at] = count + 1
         outward = (at[0] > columns, at[1] > rows)

@@ -59,7 +59,7 @@ def draw(source: Source, title: str, form: Form = "png") -> bytes:
 
 
 def _first_tasks(graph: CommandGraph, tasks: int) -> int:
-    """Returns the number of first tasks, at least 1, with which no rank has too many commands."""
+    """Returns the largest number of first tasks, at least 1, for which no rank has too many commands."""
     counts = {rank: [0] * tasks for rank in graph.ranks}
     for command in graph.commands.values():
         counts[command.rank][command.task] += 1
@@ -70,7 +70,10 @@ def _first_tasks(graph: CommandGraph, tasks: int) -> int:
 
 
 def _rows(graph: CommandGraph) -> dict[Place, int]:
-    """Returns each command's row: the first free one below its predecessors, for a collective in all lanes between."""
+    """Returns the row of each command: the first free row below its predecessors.
+
+    For a collective, the row must be free in all lanes between its members.
+    """
     levels, before, operations = graph.levels(), graph.before(), graph.operations()
     rows: dict[Place, int] = {}
     free = dict.fromkeys(graph.ranks, 0)

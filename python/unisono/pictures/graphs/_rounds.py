@@ -35,7 +35,10 @@ class Rounds:
 
 
 def rounds(rows: Sequence[Hashable]) -> list[Rounds]:
-    """Finds loops from the beginning of a list on; prefers loops that save most rows, and short rounds."""
+    """Finds loops, from the beginning of a list on.
+
+    Loops that save the most rows are preferred, and then loops with short rounds.
+    """
     found, at = [], 0
     while at < len(rows):
         best = max((_from(rows, at, period) for period in _periods(rows, at)), key=_saved, default=None)

@@ -49,7 +49,7 @@ class Source:
     build: Callable[[Any], None]
     nodes: int
     rules: str
-    #: True if arrays may have more dimensions than ranges, whose points are then rows of arrays.
+    #: True if arrays may have more dimensions than ranges. A point of a range then covers whole rows of an array.
     rows: bool = False
 
     def submitted(self) -> SubmissionRecorder:
@@ -68,7 +68,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Edge:
-    """A read of data that another task wrote: task ``before`` reads what task ``after`` wrote."""
+    """A read of data that another task wrote: task ``before`` reads data that task ``after`` wrote."""
 
     after: int
     before: int
@@ -97,7 +97,7 @@ class TaskGraph:
     edges: list[Edge]
 
     def folded(self) -> "FoldedGraph":
-        """Returns the graph with one round of each loop, whose rounds have equal tasks and reads."""
+        """Returns the graph with one round of each loop, if all rounds of the loop have equal tasks and reads."""
         reads: list[list[tuple[int, str, str]]] = [[] for _ in self.tasks]
         for edge in self.edges:
             reads[edge.before].append((edge.before - edge.after, edge.buffer, edge.by))

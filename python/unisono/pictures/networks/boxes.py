@@ -14,11 +14,12 @@ from unisono.pictures.networks._canvas import KINDS, Canvas, Point, count
 
 __all__ = ["draw", "layout"]
 
-#: The most boxes that are drawn side by side.
+#: The maximum number of boxes that are drawn side by side.
 _MOST = 16
 #: The distance of rows in a box and of its nodes, the margin of a box, and the space between boxes.
 _ROW, _BESIDE, _MARGIN, _SPACE = 3.0, 1.0, 0.6, 0.6
-#: The distance of shared rows from each other and from the boxes, as a share of the width of all boxes, and the least.
+#: The distance of rows of shared switches from each other and from the boxes, as a fraction of the width of all boxes;
+#: and the minimum of this distance.
 _RISE, _LEAST_RISE = 0.14, 3.0
 
 
@@ -93,7 +94,7 @@ def _rows(
         left = {node for node in range(accelerators, len(of_box)) if (of_box[node] is None) is is_shared}
         before = set(inside[-1]) if not is_shared else {node for row in inside for node in row}
         while left:
-            # Switches without a path to the rows before are in the last row.
+            # The last row contains the switches without a path to earlier rows.
             row = sorted(node for node in left if beside[node] & before) or sorted(left)
             rows.append(row)
             left -= set(row)

@@ -85,7 +85,7 @@ class _Grid:
 
     @classmethod
     def of(cls, count: list[int], leaf: list[int]) -> "_Grid":
-        """Returns the grid for the numbers of boards along each dimension."""
+        """Returns the grid for the numbers of boards in each dimension."""
         if len(count) == 2:
             return cls(count, count[0], count[1], ("row of boards", "column of boards"))
         labels = ("other dimensions", "last dimension")

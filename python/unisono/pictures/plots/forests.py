@@ -253,7 +253,7 @@ def _draw_chunks(axes: Axes, point: FrontPoint, unit: float, chosen: tuple[int, 
 
 
 def _scale(axes: Axes, low: float, high: float) -> None:
-    """Makes the vertical axis logarithmic, with as many labels as are legible."""
+    """Makes the vertical axis logarithmic, with as many labels as can be legible."""
     span = max(log(high / low), 0.02)
     axes.set_yscale("log")
     axes.set_ylim(low * exp(-0.05 * span), high * exp(0.06 * span))

@@ -32,9 +32,9 @@ def speedup_map(
 ) -> bytes:
     """Draws the best algorithms of a sweep by shape (up) and length (right); colors show speed-ups.
 
-    ``nodes`` is the unit of shapes. Cells of a map that is not too large have the best algorithm's letter and its
-    speed-up over the baseline, with a star on simulated ones if only some are; lines separate algorithms. The sweep
-    must be a full grid, as :func:`unisono.sweep` returns.
+    ``nodes`` is the unit of shapes. In a map that is not too large, cells have the best algorithm's letter and its
+    speed-up over the baseline. If only some cells are simulated, these have a star. Lines separate algorithms. The
+    sweep must be a full grid, as :func:`unisono.sweep` returns.
     """
     lengths = list(dict.fromkeys(point["elements"] for point in points))
     shapes = list(dict.fromkeys("x".join(map(str, point["shape"])) for point in points))
@@ -168,7 +168,7 @@ def curves(
     axes.set_title(title if not source else f"{title}\n{source}", fontsize=10)
     if not log_y:
         thousands(axes.yaxis)
-    # A line of the legend has room for some 90 letters, and each name has a mark of about 8 letters.
+    # A line of the legend has room for about 90 letters, and each name has a mark as wide as about 8 letters.
     columns = max(1, 90 // (8 + max(map(len, named))))
     figure.legend(loc="outside lower center", ncols=min(len(named), 4, columns), frameon=False, fontsize=8)
     return encoded(figure, form)
