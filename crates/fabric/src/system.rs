@@ -45,8 +45,8 @@ pub fn ignore_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Waits for input or errors on descriptors, for at most `nanoseconds`, and returns true for each descriptor that has
-/// some; negative descriptors have none.
+/// Waits for input or errors on descriptors, for at most `nanoseconds`. Returns true for each descriptor with input or
+/// an error; false for negative descriptors.
 pub fn wait(descriptors: &[RawFd], nanoseconds: i64) -> Result<Vec<bool>> {
     let entry = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();

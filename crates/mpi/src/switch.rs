@@ -39,9 +39,9 @@ pub const REPORTED: &str = "_UNISONO_REPORTED";
 const PATIENCE: &str = "UNISONO_PATIENCE";
 /// The time if [`PATIENCE`] is empty, invalid or not set.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(30);
-/// The largest number of names in the sentence of [`unknown_variables`].
+/// The maximum number of names in the sentence of [`unknown_variables`].
 const MOST_NAMES: usize = 3;
-/// The largest number of characters of a name in that sentence; further characters are cut off.
+/// The maximum number of characters of a name in that sentence; further characters are cut off.
 const MOST_CHARACTERS: usize = 60;
 
 /// Returns a sentence on the variables of this process that begin with `UNISONO_`, in any case and after any

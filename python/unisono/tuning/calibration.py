@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 #: The least and the greatest value of each parameter that a fit may have: a message takes from 0.1 ns to 10 s, and a
-#: byte from that of 100 TB/s to that of 1 kB/s. A value outside, such as 0, is an error of the measurement, after which
-#: plans would count on messages or bytes without cost.
+#: byte as long as at rates from 100 TB/s to 1 kB/s. A value outside, such as 0, is an error of the measurement, after
+#: which plans would count on messages or bytes without cost.
 LIMITS = {
     "alpha_ns": (0.1, 1e10),
     "alpha_p_ns": (0.1, 1e10),

@@ -112,7 +112,7 @@ fn a_deadlock_names_the_tasks() {
         panic!("two tasks wait for each other")
     };
     assert_eq!(stuck.len(), 2);
-    // Of very many tasks, the first are named.
+    // If very many tasks are stuck, the error names only the first tasks.
     let unsent = (0..100).map(|n| format!("recv 1b from 0 tag {n}\n")).collect::<String>();
     let error = run(&parse(&format!("num_ranks 1\nrank 0 {{\n{unsent}}}\n")), &Goal::default(), &Options::default());
     let Err(SimError::Deadlock { count: 100, stuck }) = error else { panic!("{error:?}") };
