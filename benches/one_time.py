@@ -52,7 +52,7 @@ class Times(NamedTuple):
 
 
 def drawn(kind: str, seed: int) -> Problem:
-    """Returns a random problem on a kind of machine."""
+    """Draws a problem on a machine of the given kind: a collective, a machine with a shape, and a length."""
     draw = random.Random(f"{kind} {seed}")
     names, collectives = KINDS[kind]
     name, collective = draw.choice(names), draw.choice(collectives)

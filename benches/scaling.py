@@ -56,7 +56,7 @@ def wave(size: int, steps: int) -> Program:
 
 
 def main() -> None:
-    """Adds the figures of each program and machine."""
+    """Records the times of each program on each machine."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path, help="a PNG of N-body on paper-sim")
     parser.add_argument("--most", type=int, default=1024, help="the most nodes")

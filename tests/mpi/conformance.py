@@ -51,7 +51,7 @@ class Program:
     name: str
     arguments: tuple[str, ...] = ()
     expected: str = "ok {ranks}\n"
-    #: True if the program runs under every plan, False if under one of each number of ranks.
+    #: True if the program runs under every plan, False if it runs under one plan of each number of ranks.
     under_all: bool = True
     #: True if the program permits schedules after which ranks have different bits.
     unlike_bits: bool = True

@@ -38,7 +38,7 @@ def test_begun_calls_end_however_they_are_completed(
         if name in calls:
             assert algorithm != "library"
             calls[name] += count
-    # The program makes one further sum while messages are under way, and one broadcast with a datatype freed meanwhile.
+    # The program makes one further sum while messages are in flight, and one broadcast whose datatype it frees early.
     assert calls == dict.fromkeys(NAMES, rounds) | {"iallreduce": rounds + 1, "ibroadcast": rounds + 1}
     assert "passed through" not in said.read_text()
 

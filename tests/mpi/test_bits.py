@@ -66,7 +66,7 @@ LENGTH, TYPES = 1 << 15, (("f32", np.float32), ("f64", np.float64), ("f16", np.f
 
 
 def contributor(owner: int) -> NDArray[np.float64]:
-    """Returns the vector of one contributor, equal to that of ``store`` in ``bits.c``."""
+    """Returns the vector of one contributor, equal to the vector that ``store`` of ``bits.c`` writes."""
     with np.errstate(over="ignore"):
         x = (np.uint64(owner << 32) | np.arange(LENGTH, dtype=np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -20,7 +20,7 @@ SAID = "unisono: rows of the plan were measured under "
 
 
 def tuned(path: Path, conditions: str) -> Path:
-    """Writes a plan with a row for short vectors under given conditions, and one for long vectors under any."""
+    """Writes a plan with two rows: for short vectors under given conditions, for long vectors under any conditions."""
     of = un.plan("allreduce", "archer", shape=2, elements=16, algorithm="recursive-doubling")
     beyond = un.plan("allreduce", "archer", shape=2, elements=1024, algorithm="ring")
     un.save_plans([(of, 0, 4095, None, conditions), (beyond, 4096, None, None, None)], path)

@@ -64,7 +64,7 @@ def test_a_rooted_call_takes_its_whole_latency(star: Lab, folder: Path, collecti
     out = printed(*UNISONO, "bench", collective, "--plan", plan, "--sizes", "8", "--rounds", "2", "--json")
     (row,) = json.loads(out)["rows"]
     assert row["seconds"] > 0.9 * (HOSTS - 1) * HOP
-    # The library's tree of four ranks has two levels, of which this requires one.
+    # The library's tree of four ranks has two levels. The assertion requires the time of one level.
     assert row["default_seconds"] > 0.9 * HOP
 
 

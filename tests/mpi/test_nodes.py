@@ -27,7 +27,7 @@ def test_levels_are_measured_apart(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     written = tomllib.loads(machine.read_text())
     assert json.loads(done.stdout)["levels"] == written["levels"]
-    # The variable MPIR_CVAR_NUM_CLIQUES deals the ranks to nodes one by one.
+    # MPICH deals the ranks to nodes in turn if the variable MPIR_CVAR_NUM_CLIQUES is set.
     assert written["placement"] == "cyclic"
     assert [(level["name"], level["size"]) for level in written["levels"]] == [("node", 2)]
     for key in ("alpha_ns", "alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte"):

@@ -105,7 +105,7 @@ def test_persistent_calls_are_started_in_any_order(
 def test_a_rank_without_tags_leaves_its_persistent_calls_to_the_library_on_all_ranks(
     compiled: Compile, tmp_path: Path
 ) -> None:
-    """A call needs a tag for its schedule and one for its request, and rank 0 may have the first alone."""
+    """A call needs a tag for its schedule and a tag for its request. Rank 0 may have only the first tag left."""
     library, path = shim(tmp_path), tmp_path / "t.plan"
     made = un.plan("allreduce", "archer", shape=2, elements=16, algorithm="recursive-doubling")
     un.save_plans([(made, 0, None)], path)

@@ -110,7 +110,7 @@ def reasons(report: str) -> set[tuple[str, str]]:
 
 
 def test_each_reason_is_that_of_its_call(tmp_path: Path) -> None:
-    """All calls are in one program; each line of its report is that of a call, and each call has a line."""
+    """All calls are in one program. Each line of its report belongs to a call, and each call has a line."""
     _, report = ran(tmp_path, "\n".join(call for call, _, _ in CALLS.values()))
     assert reasons(report) == {(collective, why) for _, collective, why in CALLS.values()}, report
 

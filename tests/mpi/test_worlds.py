@@ -73,7 +73,7 @@ def test_a_tool_behind_sees_the_calls_that_no_plan_serves(
     bare = run(3, program, "100", options=("--off",), env=env)
     served = run(3, program, "100", options=("--plan", str(plan(3)), "--report", str(said)), env=env)
     assert (bare.code, bare.out) == (served.code, served.out) == (0, "ok 3\n"), bare.err + served.err
-    # The tool counts six sums of all ranks, one between two groups, and three on halves, for which the plan has no row.
+    # The tool counts six sums of all ranks, which the plan serves, one sum between two groups, and three on halves.
     assert counts(bare.err) == [1, 10, 3]
     assert counts(served.err) == [1, 4, 0]
     assert report(said)["allreduce", "recursive-doubling"] == 6

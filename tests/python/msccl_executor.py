@@ -308,7 +308,7 @@ class Run:
         return "right" if all(self.holds(gpu) for gpu in range(len(self.gpus))) else "wrong"
 
     def holds(self, gpu: int) -> bool:
-        """Returns whether the output of a GPU is that of the collective."""
+        """Returns whether a GPU has the output that the collective requires."""
         part = self.chunks // len(self.gpus)
         if self.coll == "allgather":
             wanted = [value for own in self.inputs for value in own]

@@ -67,7 +67,7 @@ def test_a_certificate_is_accepted_with_the_options_of_its_plan_alone(
         stated = made.json["certificate"]["seconds"]
         again = bound_seconds(file.read_text(), cables(boxes, failed), 1)
         assert float(again) == pytest.approx(stated), options
-        # A quarter of all options for machine and ranks, with those of the plan; all in `make soak`.
+        # The certificate is checked with a quarter of all cases, one of them that of the plan; in `make soak` with all.
         others = cases if SOAK else cases[at % 4 :: 4]
         for (other, other_boxes, other_failed), (other_part, other_places) in others:
             found = call("verify", "--certificate", str(file), "--machine", str(pairs), *other, *other_part, "--json")

@@ -10,7 +10,7 @@ from unisono.planning.libraries import library_choice
 
 from .conftest import SOAK, written
 
-#: Forests are heuristic; more ranks may have a better one by this share.
+#: Forests are heuristic. The forest of more ranks may be better by this share.
 SLACK = 0.005
 #: The interfaces of two boxes carry a part of a long broadcast that NVLinks carry on one box.
 OVER_INTERFACES = 0.02
@@ -33,7 +33,7 @@ def test_more_boxes_never_take_less_time(seed: int, kind: str) -> None:
 
 
 def test_a_gpu_that_requests_a_sum_sends_its_own_operand_too() -> None:
-    """Of n GPUs on switches that pull, 1 + 1/n of a long vector crosses each link, on one box and on two."""
+    """If switches pull operands, 1 + 1/n of a long vector crosses each link of n GPUs, on one box and on two boxes."""
     size = 256 << 20
     one, two = (
         un.plan("allreduce", machine, bytes=size, algorithm="in-network", model="data-sheet")
@@ -106,9 +106,9 @@ def test_no_attribute_that_may_change_times_is_dropped_without_a_note(tmp_path: 
 
 @pytest.mark.parametrize("kind", ["allgather", "allreduce", "alltoall", "broadcast", "reduce", "reduce-scatter"])
 def test_no_algorithm_of_nccl_takes_less_time_on_more_boxes(kind: str) -> None:
-    """NCCL shortens the chunks of an NVLS tree from four boxes on (``ncclNvlsTuning``), so that it fills sooner.
+    """NCCL shortens the chunks of an NVLS tree from four boxes on (``ncclNvlsTuning``), so that the tree fills sooner.
 
-    It gives a tree by LL128 more of its rate on several boxes than on one (7/9 and 120/128).
+    NCCL assumes that a tree by LL128 reaches 7/9 of its rate on one box, but 120/128 on several boxes.
     """
     draw = random.Random(f"nccl {kind}")
     for preset in ("dgx-a100", "dgx-b200", "dgx-h100"):

@@ -201,7 +201,7 @@ def fails_when_moved(paper: str, listed: dict[str, Any], found: Finding) -> None
     assert accepted(paper, listed, found)
     compare, reported, tolerance = listed["compare"], found.reported, listed["tolerance"]
     if "derived" in listed:
-        # Such a row accepts no other value than the one that it states.
+        # A row with a derived value accepts only this value.
         compare, reported, tolerance = "equal", listed["derived"], listed.get("derived_tolerance", 0)
     others = list(moved(compare, found.ours, reported, tolerance))
     assert others

@@ -204,7 +204,7 @@ def test_gpus_have_the_architecture_of_their_compute_capability() -> None:
 
 
 def test_logs_of_direct_messages_are_expected_by_whole_sizes_and_not_fitted(tmp_path: Path) -> None:
-    """A size of nccl-tests is that of all blocks of a rank: times as expected are no findings, and they fit nothing."""
+    """A size of nccl-tests counts all blocks of a rank: times as expected are no findings, and they fit nothing."""
     machine, table = un.machine("dgx-h100", nodes=2), tmp_path / "times.csv"
     rows = ["op,gpus,nodes,bytes,time_us"]
     for kind in ("alltoall", "gather", "scatter"):
@@ -323,7 +323,7 @@ def test_sums_that_have_no_nvls_are_read_as_products(name: str, width: int, op: 
 
 @pytest.mark.parametrize("kind", [*SHARES])
 def test_a_log_without_operators_has_the_same_times(kind: str) -> None:
-    """Old releases of nccl-tests leave the cell of tests that do not reduce blank, or have no such column."""
+    """Old releases of nccl-tests have no column of operators, or leave its cell blank for tests that do not reduce."""
     some = random.Random(kind)
     ranks = some.randint(2, 64)
     points = [Measured(kind, ranks, -(-ranks // 8), 8 * ranks << 9 + n, 1e-5, dtype="f64") for n in range(4)]

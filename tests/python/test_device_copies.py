@@ -128,7 +128,7 @@ def test_places_of_kernels() -> None:
         assert found is not None
         return [(row["buffer"], row["messages"]) for row in found["operations"] if row["task"] == task]
 
-    # If no kernel names a device, all kernels run on devices, except those of host tasks.
+    # If no kernel names a device, all kernels except the kernels of host tasks run on devices.
     program = bodies(8, 1)
     read(program)
     assert moments(program, "say") == [("P", [[1, 0, 32], [2, 0, 32]])]

@@ -93,7 +93,7 @@ def test_ideal_logs_have_no_findings() -> None:
 
 
 def test_a_size_that_is_slow_is_a_cliff_that_costs_what_it_loses() -> None:
-    """If all sizes from one on take a multiple of their time, the cliff begins there and ends with the last size."""
+    """If all sizes from a size on take a multiple of their time, the cliff extends from this size to the last size."""
     draw = random.Random(2)
     for _ in range(200):
         factor, beta = draw.uniform(1.5, 30), 10 ** draw.uniform(-10, -9)
@@ -287,7 +287,7 @@ def test_settings_of_single_functions_are_read_as_nccl_reads_them(tmp_path: Path
             assert setting.concerns(collective) is (function in concerned)
             assert remarks(quoted, [collective, "alltoall"]) == ([setting] if function in concerned else [])
         assert not setting.concerns("alltoall")
-    # A setting of another function is neither a cause nor a note.
+    # A setting for another function is not reported, neither as a cause nor as a note.
     for function, is_noted in (("allreduce", True), ("broadcast", False)):
         before = [f"h:1:2 [0] NCCL INFO NCCL_PROTO set by environment to {function}:LL"]
         log = written(tmp_path / "a.log", nccl_log("allreduce", 1, 8, [(1 << 30, 60e3)], before=before))

@@ -107,7 +107,7 @@ def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_pa
         row |= {"algorithm": candidate["algorithm"], "params": candidate["params"]}
         table = written(tmp_path / "table.json", json.dumps({"unisono_table": 1, "rows": [row]}))
         exported = call("export", str(table), "--format", form, "-o", str(tmp_path / "out"), "--no-check")
-        # A table has one name for equal schedules, but candidates are judged by their own names.
+        # A table names equal schedules by one algorithm, but `expressible` depends on a candidate's own name.
         assert candidate["expressible"] is False or exported.code == 0
     ran = call("plan", "reduce", *REDUCE, "--for", form)
     assert ran.code == 1
@@ -139,7 +139,7 @@ def test_a_plan_for_csl_says_which_times_are_simulated() -> None:
     sources = [row[-2] for row in rows]
     assert set(sources) == {"simulated", "model"}
     assert sources == sorted(sources, reverse=True)
-    # Without a format no candidate is simulated; neither is a single candidate.
+    # Candidates are simulated only if a format is given and there are several candidates.
     assert "(model links)" in call("plan", *where).out
     alone = un.plan("reduce", "wse2", shape=(16, 16), elements=256, algorithm="quad-chain", target="csl")
     assert alone.predicted["source"] == "terms"

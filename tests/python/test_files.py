@@ -357,7 +357,7 @@ def test_names_and_values_that_are_none(wrong: Any) -> None:
 
 
 def _short_in_python(message: str) -> bool:
-    """Returns whether a message is short, as those are in which Python shortens long values."""
+    """Returns whether a message is short. Messages in which Python shortens long values are short."""
     return len(message) < 2000
 
 

@@ -246,7 +246,7 @@ def test_short_packets_do_not_fill_the_buffers_of_links() -> None:
 
 @pytest.mark.parametrize(("slow", "size"), [(3, "64KiB"), (6, "256KiB")])
 def test_an_allreduce_keeps_a_slow_host_out_of_its_middle(slow: int, size: str) -> None:
-    """The slow host's cable carries one vector each way, against 1.75 vectors in a ring of eight."""
+    """The slow host's cable carries one vector in each direction; a ring of eight would send 1.75 vectors."""
     edges = "".join(f"{rank} 8 gbps={25 if rank == slow else 100} ns=150\n" for rank in range(8))
     star = un._core.import_network(edges, "edges", "edges", "star", 1, 8)
     plan, ring = un.plan("allreduce", star, bytes=size), un.plan("allreduce", star, bytes=size, algorithm="ring")

@@ -243,7 +243,7 @@ def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
         groups.setdefault((r.point.collective, r.point.ranks), []).append(abs(r.error) <= 0.15)
     assert {key for key, of in groups.items() if sum(of) < 0.9 * len(of)} <= {("reduce-scatter", 2)}
     assert sum(map(sum, groups.values())) >= 0.94 * len(residuals)
-    # Three times, of 8 B and 1 KiB, are longer than those of 2 KiB of the same collective.
+    # The three times of 8 B and 1 KiB are longer than the time of 2 KiB of the same collective.
     far = {(r.point.collective, r.point.ranks, r.point.bytes) for r in residuals if abs(r.error) > 0.35}
     assert far <= {("allgather", 2, 8), ("reduce-scatter", 2, 8), ("reduce-scatter", 2, 1024)}
     for row in gpu_page.posted():

@@ -122,7 +122,7 @@ def test_rounds_of_loops_are_stored_once() -> None:
         ("abcabcabc", [(0, 3, 3)]),
         ("xababababy", [(1, 2, 4)]),
         ("aaaaab", [(0, 1, 5)]),
-        # The folding that leaves the fewest tasks wins; of equal ones, the shortest round.
+        # The folding that leaves the fewest tasks wins; among equal foldings, the folding with the shortest round.
         ("aabaabaabaab", [(0, 3, 4)]),
         ("abababcdcdcd", [(0, 2, 3), (6, 2, 3)]),
         # An incomplete round is not folded.

@@ -24,7 +24,7 @@ def program(draw: random.Random, groups: dict[str, list[int]], length: int) -> l
 
 
 def dumped(steps: list[Step], groups: dict[str, list[int]], unfinished: int | None, **changes: Any) -> dict[str, Any]:
-    """Returns the dump of a rank that made these calls, of which those from index ``unfinished`` on did not end."""
+    """Returns the dump of a rank that made these calls. Calls from index ``unfinished`` on did not end."""
     counts: dict[str, int] = {}
     entries = []
     for at, (group, name, elements) in enumerate(steps):

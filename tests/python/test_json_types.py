@@ -246,7 +246,7 @@ def test_values_of_other_types_are_refused(name: str, tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     reader.read(path)
     found = set()
-    # Of paths that differ only in indices, one is tested.
+    # Only one of the paths that differ only in indices is tested.
     alike = {_name(place): place for place in _places(document)}
     for named, place in alike.items():
         for kind, other in _others(_at(document, place)):

@@ -1,4 +1,4 @@
-"""Contests in a file of points: a tuning that was stopped continues with those that it lacks."""
+"""Contests in a file of points: a stopped tuning continues with the contests that the file lacks."""
 
 from dataclasses import replace
 from pathlib import Path

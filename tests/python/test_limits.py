@@ -189,7 +189,7 @@ def alone(work: Callable[[], Any]) -> str:
     return text or f"the process died of status {status}"
 
 
-#: A case whose refusal takes seconds, and is similar to others.
+#: A case whose refusal takes seconds, and is similar to the refusals of other cases.
 SLOW = "a sweep of 5000 lengths on a large wafer"
 
 

@@ -243,7 +243,7 @@ def test_copies_do_not_overrule_what_kernels_reach() -> None:
     made, _, notes = with_links(base.data_sheet(), [of(copies_log(rates, 4))])
     assert rates_of(made) == [752.0] * 6
     assert "kernels may reach less" in " ".join(notes)
-    # Rates of kernels are preferred to those of copies, in either order of the files.
+    # Rates of kernels are preferred to rates of copies, in either order of the files.
     both = [of(kernels_log(pairs_of(4, 84.0), 4)), of(copies_log(rates, 4))]
     for logs in (both, both[::-1]):
         assert rates_of(with_links(base.data_sheet(), logs)[0]) == [672.0] * 6

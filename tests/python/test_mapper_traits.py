@@ -58,7 +58,7 @@ def test_functions_are_found_like_the_mappers_that_they_equal(seed: int) -> None
 
 
 def pattern(function: Function, *, from_all: bool, readers: int = SIZE) -> str | None:
-    """Returns the collective before a task that reads, by `function`, data written by all nodes or by one."""
+    """Returns the collective before a task that reads, by `function`, data written by all nodes or by one node."""
     discovery = Discovery(4, rules="paper")
     a = discovery.buffer("A", SIZE, 8, True)
     writer = Mapper("one_to_one") if from_all else Mapper("all")

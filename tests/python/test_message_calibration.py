@@ -118,7 +118,7 @@ def test_the_prices_of_a_random_machine_are_found(model: str, library: str, has_
 
 
 def test_tests_between_two_ranks_give_the_prices_of_messages_alone(tmp_path: Path) -> None:
-    """A ping-pong does not tell alpha_r from alpha_p, and neither test has a reduction."""
+    """A ping-pong gives only the sum of alpha_p and alpha_r, and neither of the two tests has a reduction."""
     some = random.Random(3)
     for _ in range(2):
         made = drawn(some, "pipelining-postal")

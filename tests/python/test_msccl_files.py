@@ -42,7 +42,7 @@ def block(n: int, peers: tuple[int, int], steps: list[Step]) -> str:
 def all_pairs(n: int, count: int, proto: str, **keys: object) -> str:
     """Returns an in-place allreduce by two exchanges among all pairs, in steps of ``count`` chunks, as in libraries.
 
-    GPU g reduces part g. Each GPU has a thread block for each peer, of which the first one reduces.
+    GPU g reduces part g. Each GPU has a thread block for each peer; the first thread block of the GPU reduces.
     """
     gpus = []
     for g in range(n):
@@ -242,7 +242,7 @@ def test_a_file_that_no_call_runs_says_so(
     least: int, most: int, size: int | None, served: bool, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "x.xml", gather(lambda _: [SEND, RECEIVE], 1, minBytes=least, maxBytes=most))
-    # `--bytes` counts those of one rank, half of the whole.
+    # `--bytes` is the number of bytes of one rank, half of the whole.
     ran = call("verify", str(path), *(() if size is None else ("--bytes", str(size // 2))))
     assert ran.code == 0
     assert ("note: the executor does not run " in ran.err) is not served

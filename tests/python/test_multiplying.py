@@ -52,7 +52,7 @@ def test_wrong_input(call: object, words: list[str]) -> None:
 
 def test_dissemination_is_repaired_where_sums_make_the_operands() -> None:
     assert all(repairable((ways + 1) ** rounds, ways) for ways in (1, 2, 3) for rounds in (1, 2, 3))
-    # Two rounds of one way leave the sums of {0}, {1}, {2, 3}, and of the peer {4}, {5}, {6, 0}.
+    # After two rounds of one way, a rank has the sums of {0}, {1} and {2, 3}; its peer, of {4}, {5} and {6, 0}.
     assert repairable(7, 1)
     assert not repairable(13, 1)
     assert repairable(13, 2)

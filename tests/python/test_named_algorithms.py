@@ -35,7 +35,7 @@ def test_a_named_algorithm_has_the_parameters_of_the_ranking(name: str, shape: t
             first.setdefault(candidate["algorithm"], candidate)
         for algorithm, ranked in first.items():
             best = un.plan(kind, machine, elements=elements, algorithm=algorithm).candidates[0]
-            # The best of a ranking, and those near it, are timed by a finer model, too.
+            # A finer model also times the best candidate of a ranking and the candidates near it.
             if best["source"] == ranked["source"]:
                 compared += 1
                 assert best["params"] == ranked["params"], (kind, elements, algorithm)

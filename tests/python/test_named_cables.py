@@ -127,7 +127,7 @@ def test_a_lab_has_the_names_of_its_machine(tmp_path: Path) -> None:
         assert network.cable(name).name == "host9-leaf-a"
     with pytest.raises(InputError, match="'host9-leaf-b' is no cable of cables"):
         network.cable("host9-leaf-b")
-    # A name that no host can have, and a name of another node's number.
+    # No host may have an underscore in its name, or the name of this computer, or a name equal to another but for case.
     for wrong in ("host_9", "localhost", "HOST1"):
         other = scaled(machine(tmp_path, NAMED.replace("host9", wrong), "host*,HOST*,localhost"))
         assert other.hosts == ("c0", "c1", "c2", "c3")

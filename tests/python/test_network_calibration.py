@@ -63,7 +63,7 @@ def test_known_costs_are_found(seed: int) -> None:
     found = message_costs(base, measured(truth, scale), scale)
     table = found.machine.describe()
     assert found.share == pytest.approx(share, rel=0.02)
-    # The headers are not known if hosts take longer than headers on a cable; then the most counts.
+    # If a host takes longer than a header on a cable, the times permit several headers; the longest header is taken.
     more, byte = table.get("header_bytes", 0) - header, byte_ns(truth) * table["planes"]
     assert 0 <= more <= 128 - header
     assert more == 0 or header * byte < host

@@ -82,7 +82,7 @@ def test_no_halves_are_joined_by_less_than_the_bisection(family: str) -> None:
 
 
 def test_an_uneven_tree_states_the_narrow_cut(tmp_path: Path) -> None:
-    """Of 18 leaves with 32 cables to 9 top switches, nine have 268 cables to the others, not 288."""
+    """18 leaves have 32 cables each to 9 top switches: 268 cables, not 288, join nine leaves to the others."""
     file = written(tmp_path / "ft.toml", HEAD + 'name = "fattree"\naccelerators = 576\nlevels = 2\ndown = 32\nup = 32')
     report = json_of("topology", str(file))
     assert report["bisection_is_least"] is False

@@ -29,7 +29,7 @@ def test_links_between_nodes_grow_with_distance(seed: int) -> None:
 
 @pytest.mark.parametrize(("step_ns", "root"), [(0.0, 3), (10.0, 2)])
 def test_the_root_is_in_the_middle_of_the_nodes_that_take_part(step_ns: float, root: int) -> None:
-    """Of three nodes in a line of eight, the middle one is the root only if steps between nodes cost time."""
+    """The root of three nodes in a line of eight is the middle node only if steps between nodes cost time."""
     on = un.machine(un.machine("piuma").describe() | {"node_step_ns": step_ns}, nodes=8)
     made = un.plan("allreduce", un.machine(on, subset=[0, 2, 3]), elements=4, algorithm="in-network")
     (registers,) = emit(made.schedule, "registers").values()
@@ -38,7 +38,7 @@ def test_the_root_is_in_the_middle_of_the_nodes_that_take_part(step_ns: float, r
 
 
 def test_messages_between_nodes_take_longer_with_their_distance() -> None:
-    """On 4 x 8 nodes, rounds go 1, 2 and 4 steps in one dimension and 1 and 2 in the other: five steps more in all."""
+    """On 4 x 8 nodes, rounds go 1, 2 and 4 steps in one dimension, 1 and 2 in the other: 5 more steps than rounds."""
     times = [
         un.plan(
             "allreduce",

@@ -90,7 +90,7 @@ def test_a_schedule_names_the_part_that_it_is_on(name: str, part: dict[str, obje
             bounds = un.bounds(collective, one.machine, elements=1)
             assert bounds == un.bounds(collective, machine, elements=1)
             assert one.on(machine) == one.on(one.machine) == one
-            # Bounds that assume a model are left out, as those of star on a wafer.
+            # Bounds that assume a model, such as the bounds of star on a wafer, are left out.
             held = [bound for bound in bounds if "model" not in (bound["assumes"] or "")]
             if name == "piuma":
                 assert max(bound["seconds"] for bound in held) <= un.simulate(one).seconds

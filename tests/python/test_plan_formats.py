@@ -205,7 +205,7 @@ def test_both_tuners_of_nccl_get_the_same_choices(collective: str, where: tuple[
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("ending", ["plan", "conf"])
 def test_each_size_of_a_range_gets_its_own_plan(tmp_path: Path, ending: str, seed: int) -> None:
-    """Both ends of --serve take the best plan of their size, and sizes between them one that is nearly as fast."""
+    """Both ends of --serve get the best plan of their size; sizes between them get a plan that is nearly as fast."""
     draw = random.Random(f"{ending} {seed}")
     machine = draw.choice(["archer", "archer-median", "fattree-small", "torus2d-small"])
     ranks, first = draw.randint(3, 24), 4 << draw.randrange(10)
@@ -224,7 +224,7 @@ def test_each_size_of_a_range_gets_its_own_plan(tmp_path: Path, ending: str, see
                 un.plan(name, un.machine(machine, ranks), bytes=size, target=target[1], **of).predicted["seconds"]
                 for of in ({"algorithm": row["algorithm"], "params": row["params"]}, {})
             )
-            # A .plan of an allreduce has the same bits on all ranks, at a price.
+            # A .plan has only allreduces that give all ranks the same bits; these may take longer.
             if ending == "conf" or name != "allreduce":
                 assert served <= best * (1 + 1e-9 if size in (first, last) else 1.3), (name, size, row)
 

@@ -242,7 +242,7 @@ def test_the_price_of_the_network_is_reported(small: str) -> None:
     assert (box["cost_usd"], box["time_x_cost"]) == (None, None)
 
 
-#: Workloads whose plans take seconds, and of which smaller variants are tested.
+#: Workloads whose plans take seconds. Smaller variants of these workloads are tested.
 DEAR = {"dlrm", "resnet-152", "resnet-152-artifact"}
 
 

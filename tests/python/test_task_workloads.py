@@ -145,7 +145,7 @@ def kernel() -> None:
 
 
 def test_a_program_waits_for_contents_that_it_fetches() -> None:
-    """Of two tasks of 1 ms, the second one hides a gather of the first one's array unless the program fetches it."""
+    """The second of two tasks of 1 ms hides a gather of the first task's array, unless the program fetches it."""
 
     def seconds(fetches: bool) -> tuple[float, float]:
         program = Program()

@@ -319,7 +319,7 @@ def test_a_graph_in_graphml_becomes_a_machine(tmp_path: Path) -> None:
     file, out = tmp_path / "star.graphml", str(tmp_path / "star.toml")
     file.write_text(GRAPHML)
     assert call("machines", "import", str(file), "-o", out).code == 0
-    # Accelerators are numbered before switches, so the cable of 200 Gb/s is that of rank 1.
+    # Accelerators are numbered before switches, so the cable of 200 Gb/s belongs to rank 1.
     assert un.machine(out).shape == (2,)
     same = un.machine({**un.machine(out).describe(), "name": "star"} | {"summary": ""})
     assert same.shape == (2,)

@@ -54,7 +54,7 @@ def test_each_algorithm_is_chosen_at_its_fastest_number_of_pieces() -> None:
     others = in_other_pieces([first], tree, 4, 1 << 18)
     assert [int(plan.params["chunks"]) for plan in others] == [number // 4, number * 4]
     assert {plan.algorithm for plan in others} == {"forest"}
-    # A plan that divides the vector is proposed with other pieces too; without such a plan, one is added.
+    # A plan that divides the vector is proposed with other pieces too. If no plan divides the vector, one is added.
     star = un._core.import_network("0 4\n1 4\n2 4\n3 4\n", "edges", "edges", "star", 1, 4)
     whole, cut = (un.plan("allgather", star, elements=1 << 16, algorithm=name) for name in ("ring", "forest"))
     params = [plan.params for plan in in_other_pieces([whole, cut], star, 4, 1 << 16)]

@@ -152,7 +152,7 @@ def test_edges_state_their_direction(default: str, edges: list[str], is_accepted
 
 
 def test_the_largest_number_is_no_instruction(tmp_path: Path) -> None:
-    """A number without an instruction is an error, also the one that means no instruction inside the library."""
+    """A number without an instruction is an error, also 2^32 - 1, which means "no instruction" inside the library."""
     made = un.plan("allreduce", "paper-sim", shape=4, elements=8, algorithm="ring").schedule
     text, form = tmp_path / "s.sched", tmp_path / "s.json"
     un.save(made, text)

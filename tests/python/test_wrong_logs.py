@@ -99,7 +99,7 @@ def test_a_split_test_has_the_ranks_of_one_group(kind: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("title", ["Allgatherv", "Non-blocking Allgather", "Neighborhood Alltoall", "Bandwidth"])
 def test_a_test_that_is_not_read_is_named(title: str, tmp_path: Path) -> None:
-    """Rows of a test that is not read are counted in a note, and never those of the test before it."""
+    """A note counts the rows of a test that is not read. They are never taken for rows of the previous test."""
     log, test = tmp_path / "a.log", re.sub(r"[ -]", "_", title)
     head = {"Bandwidth": "Bandwidth Test"}.get(title, f"{title} Latency Test")
     own = [osu_log("Allreduce", SIZES), imb_log(4, {"Allreduce": SIZES})]
