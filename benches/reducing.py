@@ -44,7 +44,7 @@ def pair(name: str, folder: Path) -> tuple[un.Machine, un.Machine]:
 
 
 def main() -> None:
-    """Adds the figures of each machine and size."""
+    """Records the times of each machine and size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machines", nargs="+", default=NAMES, choices=NAMES)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="bytes of the vector")

@@ -66,7 +66,7 @@ for count in (0, 1, 2, 5, 64, 1000, 4096, 20_001) if os.environ.get("UNISONO_SOA
         few = [given(r, count, dtype=np.int64) % 11 for r in range(ranks)]
         check(op, world.allreduce(few[rank].copy(), op=op), fold.reduce(few))
 
-# Several calls at once, of the same and of different sizes, complete in another order than they begin.
+# Several calls of equal and of different sizes are begun at once, and completed in another order.
 for repeat in range(20):
     xs = [given(rank, n) for n in (3000, 3000, 17)]
     begun = [world.start("allreduce", x) for x in xs]

@@ -286,7 +286,7 @@ def test_boxes_of_a_torus_are_printed_by_their_positions(tmp_path: Path) -> None
     assert "4 x 4 x 4 boards of torus2d-small, 0 failed" in out
     assert "none: a torus has no switches" in out
     rows = [line.split(maxsplit=2) for line in out.splitlines() if line.startswith(("    16", "     7"))]
-    # Seven has no box, and a box of eight is a cube.
+    # Seven accelerators form no box of the torus, and the best box of eight accelerators is a cube.
     assert rows == [["16", "16", "0-3 x 0-1 x 0-1"], ["7", "8", "0-1 x 0-1 x 2-3"]]
     assert "factors near a cube" in out
     assert picture.read_bytes()[:4] == b"\x89PNG"

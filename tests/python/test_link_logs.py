@@ -279,7 +279,7 @@ def test_interfaces_get_their_rate_and_latency() -> None:
     assert table["inside"].count("measured=391 ns=425") == 8
     assert table["outside"] == base.describe()["topology"]["outside"]
     assert max(abs(one.error) for one in compared) < 0.01
-    # Rates above the data sheet, or unlike those of the other interfaces, are named and left out.
+    # Rates above the data sheet, or unlike the rates of the other interfaces, are named and left out.
     odd = of(cards + bandwidth_log("mlx5_9", 97.0) + bandwidth_log("mlx5_8", 3128.0))
     again, _, notes = with_links(base, [odd])
     assert again.describe()["topology"]["uplinks"].count("measured=391 ") == 8

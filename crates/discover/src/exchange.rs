@@ -81,7 +81,7 @@ fn step() {
     spend(PAIRS, STEPS);
 }
 
-/// Returns the points of a part that `rank` must receive: those in its region of `reader` of which it has no copy.
+/// Returns the points of a part that `rank` must receive: the points that `rank` reads as `reader` and has no copy of.
 pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Region {
     step();
     let mut rest = sides[reader].at(rank).intersect(&part.region);

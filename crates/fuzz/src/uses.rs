@@ -169,7 +169,7 @@ fn inputs(c: &Collective, of: impl Fn(u32) -> usize) -> Vec<Vec<i64>> {
     (0..c.ranks).map(|rank| (0..of(rank)).map(|k| value(rank, k)).collect()).collect()
 }
 
-/// Asserts that a proved schedule ends in four orders, with the same results.
+/// Asserts that executions of a proved schedule in four orders end, and have equal results.
 fn interpreted(s: &Schedule) {
     let c = s.collective();
     if c.kind == Kind::Barrier || !buffers_fit(c, 1) {

@@ -41,7 +41,7 @@ _numbers = itertools.count()
 #: Kernels of these types are compared as follows: functions by identity, and methods by function and object. Other
 #: callables, which may have no hash, are compared by their address.
 _FUNCTIONS = (FunctionType, MethodType)
-#: The largest number of distinct tasks that a program caches.
+#: The maximum number of distinct tasks that a program caches.
 _KEPT = 1024
 
 

@@ -14,7 +14,7 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 Boxes = tuple[Box, ...]
 Place = tuple[slice, ...]
 
-#: The largest number of results that each function caches.
+#: The maximum number of results that each function caches.
 _KEPT = 1 << 14
 
 

@@ -174,7 +174,7 @@ def record(path: str, arguments: Sequence[str] = (), rounds: int = ROUNDS) -> Re
 
 
 def _attempt(path: str, arguments: Sequence[str], rounds: int, *, falling: bool) -> tuple[Recorded, Error | None]:
-    """Returns one recording of a file, and the error with which the file failed, if it did."""
+    """Returns one recording of a file, and the error with which the file failed; None if it did not fail."""
     with (
         _record(rounds, falling=falling) as found,
         contextlib.redirect_stdout(sys.stderr),

@@ -49,7 +49,7 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
         within(pieces, &region, |p| p.producer == producer && p.owner == owner, |piece| piece.forwarded = true);
         decision.listed.push(Listing { producer, region, pattern, group });
     }
-    // Combinations were listed first; the order of issue is that of producers.
+    // Combinations were listed first, but operations are issued in the order of their producers.
     decision.listed.sort_by_key(|listed| listed.producer);
     renumber(&mut decision);
     decision

@@ -19,7 +19,7 @@ use super::{
 pub struct Thread {
     op: u32,
     end: u32,
-    /// Number of elements of the operation; `element` is the index of the next one.
+    /// Number of elements of the operation; `element` is the index of the next element.
     len: u32,
     element: u32,
     /// Number of elements that each step does before the next step begins; `chunk_start` is the first of them.

@@ -30,8 +30,8 @@ pub(super) struct Before {
 }
 
 impl Fabric {
-    /// Sets the network before its failures, of which all accelerators were ranks. `nodes` has the present number of
-    /// each node of its plane, `None` for lost nodes.
+    /// Sets the network before its failures; all accelerators of that network must be ranks. `nodes` has the present
+    /// number of each node of its plane, `None` for lost nodes.
     #[must_use]
     pub fn after_failures(self, fabric: impl FnOnce() -> Fabric + Send + 'static, nodes: Vec<Option<u32>>) -> Self {
         Self { before: Some(Box::new(Before { fabric: LazyLock::new(Box::new(fabric)), nodes })), ..self }

@@ -184,7 +184,7 @@ fn packets_take_fast_cables_first() {
     assert_eq!(first_hops(2, "", &beside(400, 800)), [1]);
     assert_eq!(first_hops(2, "", &two(400, 800)), [2, 3]);
     assert_eq!(first_hops(2, "", &two(50, 800)), [3]);
-    // Sixteen cables of 50 Gb/s are as fast as one of 800.
+    // Sixteen cables of 50 Gb/s are as fast as one cable of 800 Gb/s.
     assert_eq!(first_hops(2, "", &beside(50, 800).replacen("gbps=50", "gbps=50 count=16", 1)), [1; 16]);
     // The cables through accelerator 2 are faster than those through switch 3.
     assert_eq!(first_hops(3, "", &two(800, 50)), [3]);
