@@ -15,6 +15,13 @@ from common.figures import Figures, Of, parsed
 
 CASES = {
     "plan": "plan allreduce --machine torus2d-large --bytes 16MiB --json",
+    "plan on a fat tree": "plan alltoall --machine fattree-large --bytes 1KiB --json",
+    "plan on boards": "plan alltoall --machine hx2mesh-large --bytes 1KiB --json",
+    "plan on a torus": "plan allgather --machine torus2d-large --bytes 1MiB --json",
+    "plan rings": "plan allreduce --machine hx2mesh-small --bytes 16MiB --json",
+    "plan on GPUs": "plan reduce --machine dgx-h100-x8 --bytes 16MiB --json",
+    "plan an alltoall": "plan alltoall --machine torus2d-small --bytes 1KiB --json",
+    "plan an allgather": "plan allgather --machine fattree-small --bytes 64KiB --json",
     "verify a .plan": "verify {table} --json",
     "verify lanes": "verify allreduce --machine torus2d-small --bytes 16MiB --algorithm forest --json",
     "verify a ring": "verify allreduce --machine archer --ranks 2048 --bytes 4MiB --algorithm ring --json",

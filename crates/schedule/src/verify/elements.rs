@@ -17,6 +17,9 @@ use super::{
 /// Greatest number of ranks that the text of an expression lists.
 const MOST_LISTED: usize = 16;
 
+/// Length in bytes after which the text of an expression ends: sums of marked sums begin with many parentheses.
+const MOST_WRITTEN: usize = 200;
+
 /// An element of an output: its rank, its index and its expression.
 type Element = (u32, u32, u32);
 
@@ -74,30 +77,36 @@ impl Elements {
     }
 }
 
-/// Returns the text of an expression with parentheses, up to its first [`MOST_LISTED`] ranks.
+/// Returns the text of an expression, up to its first [`MOST_LISTED`] ranks. Sums are from the left, so only their right
+/// operands have parentheses, and so has the whole: a ring of thousands of ranks would begin with as many of them.
 fn text(id: u32, expressions: &Expressions) -> String {
     enum Part {
         Text(&'static str),
-        Expression(u32),
+        Operand(u32),
+        LeftOperand(u32),
     }
     let (mut written, mut listed) = (String::new(), 0);
-    let mut open = vec![Part::Expression(id)];
+    let mut open = vec![Part::Operand(id)];
     while let Some(part) = open.pop() {
         match part {
             Part::Text(part) => written.push_str(part),
-            Part::Expression(id) => match expressions.written(id) {
+            Part::Operand(id) | Part::LeftOperand(id) => match expressions.written(id) {
                 None => {
                     written.push_str(&id.to_string());
                     listed += 1;
                 }
-                Some((a, mark)) if mark >= END => open.extend([Part::Text("'"), Part::Expression(a)]),
+                Some((a, mark)) if mark >= END => open.extend([Part::Text("'"), Part::Operand(a)]),
                 Some((a, b)) => {
-                    let [end, plus, start] = [")", " + ", "("].map(Part::Text);
-                    open.extend([end, Part::Expression(b), plus, Part::Expression(a), start]);
+                    let sum = [Part::Operand(b), Part::Text(" + "), Part::LeftOperand(a)];
+                    if matches!(part, Part::Operand(_)) {
+                        open.push(Part::Text(")"));
+                        written.push('(');
+                    }
+                    open.extend(sum);
                 }
             },
         }
-        if listed == MOST_LISTED && !open.is_empty() {
+        if (listed == MOST_LISTED || written.len() > MOST_WRITTEN) && !open.is_empty() {
             written.push_str(" ...");
             break;
         }
