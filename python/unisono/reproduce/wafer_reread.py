@@ -169,11 +169,8 @@ def _ring_mappings(point: Any, _: Listed) -> Any:
 def _star_of_two_of_grid(length: Any, listed: Listed) -> Any:
     """Divides the time of stars to two PEs of a grid by the least time of the patterns, by Eq. 1, at every length."""
     rows, columns = listed["shape"]
-    others = [
-        in_cycles(runs.planned("allreduce", (rows, columns), length, name, {}).predicted)
-        for name in listed["algorithms"]
-    ]
-    return star_of_two_of_grid(rows, columns, length) / min(others)
+    (others,) = runs.cycles("allreduce", [(rows, columns)], [length], listed["algorithms"])
+    return star_of_two_of_grid(rows, columns, length) / min(others.values())
 
 
 @each("points")
