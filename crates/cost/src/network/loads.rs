@@ -8,7 +8,12 @@
 //! has room: a load up to the longest message. If the source chooses among paths (Valiant), it distributes the parts
 //! evenly. Messages are routed in their order, so the same messages give the same loads.
 
-use unisono_base::{interrupt::poll, narrow};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use unisono_base::{interrupt::poll, narrow, parallel};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::Speeds;
@@ -21,6 +26,9 @@ const PARTS: u32 = 8;
 const PARTS_OF_SENDER: u32 = 256;
 /// The least parts of a message that can take several paths.
 const LEAST_PARTS: u32 = 2;
+
+/// The number of messages whose routing takes as long as the start of some threads.
+const MANY: usize = 1 << 12;
 
 /// A number of links above the length of any path; a longer path is a fault of a routing.
 const LONGEST: u32 = 1 << 16;
@@ -40,6 +48,9 @@ struct Routed {
     bytes: Vec<f64>,
     /// The load of the busiest link.
     most: f64,
+    /// The number of messages of a list that are routed, and whether one of them could take several paths.
+    count: usize,
+    chose: bool,
     /// For the first link of each run of hops, the place of the search in the run: `most`, `level`, `next`, and the
     /// number of links. Tuples of zeros cost no time before their use.
     cursors: Vec<(f64, f64, u32, u32)>,
@@ -60,7 +71,7 @@ pub struct Loads<'a> {
     speeds: &'a Speeds,
     now: Routed,
     /// Another routing of the same messages.
-    paused: Routed,
+    other: Option<Box<Self>>,
     hops: Vec<Hop>,
     way: Vec<u32>,
     /// The number of parts of a message whose source has only one choice.
@@ -70,9 +81,9 @@ pub struct Loads<'a> {
 
 impl<'a> Loads<'a> {
     pub fn new(plane: &'a Plane, routing: &'a dyn Routing, speeds: &'a Speeds) -> Self {
-        let (now, paused) = (Routed::new(plane.links().len()), Routed::default());
+        let (now, other) = (Routed::new(plane.links().len()), None);
         let (hops, way, is_layered) = (Vec::new(), Vec::new(), routing.is_layered());
-        Self { plane, routing, speeds, now, paused, hops, way, parts: PARTS, is_layered }
+        Self { plane, routing, speeds, now, other, hops, way, parts: PARTS, is_layered }
     }
 
     /// Returns the load of the busiest link during these messages, in bytes as the head of the file counts them.
@@ -81,46 +92,50 @@ impl<'a> Loads<'a> {
         let messages_of_sender = narrow::<u32>(messages.len()) / self.plane.accelerators();
         self.parts = (PARTS_OF_SENDER / messages_of_sender.max(1)).clamp(LEAST_PARTS, PARTS);
         let least = longest.max(self.least(messages)) * (1.0 + 1e-9);
-        // Often the second result is the least possible, and the first exceeds it after few messages. So each routing
-        // pauses when it exceeds the least possible load.
-        let (first, chose) = self.routed(messages, 0.0, least, false);
-        if !chose || self.now.most <= least {
-            return self.take();
-        }
-        self.exchange();
-        let (second, _) = self.routed(messages, longest, least, true);
-        let is_least = self.now.most <= least;
-        self.exchange();
-        if !is_least {
-            self.routed(&messages[first..], 0.0, f64::INFINITY, true);
-        }
-        let even = self.take();
-        self.exchange();
-        if !is_least {
-            // Loads only grow, so the first routing has the smaller largest load if this one reaches it.
-            self.routed(&messages[second..], longest, even.next_down(), true);
-        }
-        even.min(self.take())
-    }
-
-    /// Routes messages until one could take several paths, or `chose` is true, and a load exceeds `most`. Returns the
-    /// number of routed messages, and whether one could take several paths.
-    fn routed(&mut self, messages: &[Sent], room: f64, most: f64, mut chose: bool) -> (usize, bool) {
-        for (at, m) in messages.iter().enumerate() {
-            chose |= self.route(m, room, |_, _| ());
-            if chose && self.now.most > most {
-                return (at + 1, chose);
+        // Often the second result is the least possible, and the first exceeds it after few messages. So on one core
+        // the first routing pauses when it exceeds the least possible load.
+        if messages.len() < MANY || !parallel::with_idle(2, |threads| threads > 1) {
+            self.route_on(messages, 0.0, |most| most > least);
+            if !self.now.chose || self.now.most <= least {
+                return self.take();
             }
         }
-        (messages.len(), chose)
+        let (plane, routing, speeds, parts) = (self.plane, self.routing, self.speeds, self.parts);
+        let mut other = self.other.take().unwrap_or_else(|| Box::new(Self::new(plane, routing, speeds)));
+        other.parts = parts;
+        // The smallest load of a finished routing, as bits. Loads only grow, so a routing stops when it reaches that.
+        let known = AtomicU64::new(f64::INFINITY.to_bits());
+        let is_worse = |most: f64| most >= f64::from_bits(known.load(Relaxed));
+        let [room, even] = [&mut *other, &mut *self].map(Mutex::new);
+        parallel::both(
+            || {
+                let mut room = room.lock().unwrap_or_else(PoisonError::into_inner);
+                room.route_on(messages, longest, is_worse);
+                known.fetch_min(room.now.most.to_bits(), Relaxed);
+            },
+            || {
+                let mut even = even.lock().unwrap_or_else(PoisonError::into_inner);
+                even.route_on(messages, 0.0, |most| most > least && is_worse(most));
+                let is_enough = !even.now.chose || even.now.most <= least;
+                known.fetch_min(if is_enough { 0 } else { even.now.most.to_bits() }, Relaxed);
+            },
+        );
+        let is_enough = !self.now.chose || self.now.most <= least;
+        let (even, room) = (self.take(), other.take());
+        self.other = Some(other);
+        if is_enough { even } else { even.min(room) }
     }
 
-    /// Continues with the paused routing, and pauses the other.
-    fn exchange(&mut self) {
-        if self.paused.bytes.is_empty() {
-            self.paused = Routed::new(self.now.bytes.len());
+    /// Routes the messages of a list after those already routed, until one could take several paths and `stops` is true
+    /// of the largest load.
+    fn route_on(&mut self, messages: &[Sent], room: f64, stops: impl Fn(f64) -> bool) {
+        while let Some(message) = messages.get(self.now.count) {
+            self.now.count += 1;
+            self.now.chose |= self.route(message, room, |_, _| ());
+            if self.now.chose && stops(self.now.most) {
+                break;
+            }
         }
-        std::mem::swap(&mut self.now, &mut self.paused);
     }
 
     /// Returns a lower bound on the load of the busiest link: the links of a sender carry all bytes that it sends.
@@ -141,7 +156,7 @@ impl<'a> Loads<'a> {
         }
         let choices = self.routing.choices(from, to);
         let of = |&way: &u32| {
-            self.first_way(from, to, way);
+            self.follow((from, to), way, true);
             self.speeds.way_ns(self.way.iter().map(|&link| self.plane.link(link).speed))
         };
         choices.iter().map(of).fold(0.0, f64::max)
@@ -188,21 +203,12 @@ impl<'a> Loads<'a> {
         room: f64,
         on: &mut impl FnMut(u32, f64),
     ) -> bool {
-        poll();
         let share = bytes / f64::from(parts);
         let is_even = self.speeds.is_even();
         // If always the least loaded link counts, a link without load is the first of them.
         let most = if room > 0.0 { room * (1.0 + 1e-9) - if is_even { share } else { 0.0 } } else { 0.0 };
+        let (at, vc) = self.follow((from, to), way, false);
         let mut listed = std::mem::take(&mut self.hops);
-        self.way.clear();
-        let (mut at, mut vc) = (from, 0);
-        while at != to {
-            let hops = self.hops_at(at, vc, (to, way), &mut listed);
-            if hops.len() > 1 {
-                break;
-            }
-            (at, vc) = self.follow(hops.hop(0), (from, to));
-        }
         let any = any || at != to;
         // Without a choice all parts take the same way, so they are routed as one.
         let (first, times) = if any { (share, together) } else { (bytes, 1) };
@@ -275,25 +281,35 @@ impl<'a> Loads<'a> {
         added
     }
 
-    /// Stores the links of the path that takes the first hop at each node in `self.way`.
-    fn first_way(&mut self, from: u32, to: u32, way: u32) {
+    /// Stores the links of a path in `self.way`: up to the first node with several hops or, if the path takes the first
+    /// hop at each node, up to its end. Returns the last node and virtual channel.
+    fn follow(&mut self, (from, to): (u32, u32), way: u32, takes_first: bool) -> (u32, u8) {
         poll();
         self.way.clear();
-        let (mut at, mut vc) = (from, 0);
+        let (mut at, mut vc, mut has_rule) = (from, 0, true);
         let mut listed = std::mem::take(&mut self.hops);
         while at != to {
-            let hop = self.hops_at(at, vc, (to, way), &mut listed).hop(0);
-            (at, vc) = self.follow(hop, (from, to));
+            if has_rule {
+                match self.routing.only_way(at, Header { to, vc, way }, &mut self.way) {
+                    Some(end) if end.0 == to => {
+                        (at, vc) = end;
+                        break;
+                    }
+                    Some(end) => (at, vc) = end,
+                    None => has_rule = false,
+                }
+            }
+            let hops = self.hops_at(at, vc, (to, way), &mut listed);
+            if hops.len() > 1 && !takes_first {
+                break;
+            }
+            let hop = hops.hop(0);
+            self.way.push(hop.link);
+            assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
+            (at, vc) = (self.plane.end(hop.link), hop.vc);
         }
         self.hops = listed;
-    }
-
-    /// Appends the link of a hop to `self.way`, and returns the next node and virtual channel.
-    #[inline]
-    fn follow(&mut self, hop: Hop, (from, to): (u32, u32)) -> (u32, u8) {
-        self.way.push(hop.link);
-        assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
-        (self.plane.end(hop.link), hop.vc)
+        (at, vc)
     }
 
     /// Returns the hops at a node, in `listed` if they are no run.
@@ -365,7 +381,8 @@ impl<'a> Loads<'a> {
 
     /// Returns the load of the busiest link in weighted bytes, and clears all loads.
     pub fn take(&mut self) -> f64 {
-        let Routed { bytes, most, cursors, moved, touched } = &mut self.now;
+        let Routed { bytes, most, count, chose, cursors, moved, touched } = &mut self.now;
+        (*count, *chose) = (0, false);
         touched.drain(..).for_each(|l| bytes[l as usize] = 0.0);
         moved.drain(..).for_each(|l| cursors[l as usize] = (0.0, 0.0, 0, 0));
         std::mem::take(most)

@@ -58,6 +58,13 @@ pub trait Routing: Send + Sync {
         None
     }
 
+    /// Appends the links from a node to the first node at which the packet has several hops, or to its destination, and
+    /// returns that node and the virtual channel there; `None` if the routing has no rule for it that is faster than
+    /// [`Routing::hops`] at each node.
+    fn only_way(&self, _at: u32, _header: Header, _links: &mut Vec<u32>) -> Option<(u32, u8)> {
+        None
+    }
+
     /// Returns the sizes of nested blocks of accelerators with consecutive numbers, largest first, ending with 1, if
     /// destinations in equal blocks are interchangeable; empty if they are not.
     ///

@@ -44,11 +44,13 @@ fn plane(lattice: &Lattice) -> Result<Plane, MachineError> {
 }
 
 fn routing(lattice: &Lattice) -> Box<dyn Routing> {
-    Box::new(DimensionOrder { dims: lattice.dims.clone(), coordinates: Coordinates::new(lattice) })
+    let strides = (0..lattice.dims.len()).map(|dim| lattice.stride(dim)).collect();
+    Box::new(DimensionOrder { dims: lattice.dims.clone(), strides, coordinates: Coordinates::new(lattice) })
 }
 
 struct DimensionOrder {
     dims: Vec<u32>,
+    strides: Vec<u32>,
     coordinates: Coordinates,
 }
 
@@ -59,6 +61,34 @@ impl Routing for DimensionOrder {
 
     fn virtual_channels(&self) -> u8 {
         2
+    }
+
+    fn only_way(&self, mut at: u32, header: Header, links: &mut Vec<u32>) -> Option<(u32, u8)> {
+        let (here, there) = (self.coordinates.of(at), self.coordinates.of(header.to));
+        let (ports, mut vc) = (2 * narrow::<u32>(self.dims.len()), header.vc);
+        for (dim, (&n, &stride)) in self.dims.iter().zip(&self.strides).enumerate() {
+            let (here, there) = (here[dim], there[dim]);
+            let up = if there >= here { there - here } else { there + n - here };
+            if up == 0 {
+                continue;
+            }
+            if 2 * up == n {
+                break;
+            }
+            let goes_up = 2 * up < n;
+            // The direction of the path, its last coordinate before the wraparound link, and the one behind it.
+            let (step, last, beyond) = if goes_up { (1, n - 1, 0) } else { (-1, 0, n - 1) };
+            let mut coordinate = here;
+            while coordinate != there {
+                links.push(at * ports + 2 * narrow::<u32>(dim) + u32::from(goes_up));
+                let next = if coordinate == last { beyond } else { coordinate.wrapping_add_signed(step) };
+                at = at - coordinate * stride + next * stride;
+                coordinate = next;
+            }
+            // A path ends a dimension after its wraparound link, or has none: the second channel in both cases.
+            vc = 1;
+        }
+        Some((at, vc))
     }
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
