@@ -1,8 +1,8 @@
 //! Candidates made of the best algorithms of other collectives, so that no collective takes longer than others that
 //! replace it.
 
-use unisono_algorithms::{AlgorithmError, Means, Params, catalog::composition, find, named};
-use unisono_base::interrupt;
+use unisono_algorithms::{AlgorithmError, Means, Params, Profile, catalog::composition, find, named};
+use unisono_base::{interrupt, narrow};
 use unisono_collective::Kind;
 use unisono_cost::{Time, tightest};
 
@@ -28,14 +28,34 @@ const MOST_INSTRUCTIONS: u64 = 1 << 18;
 /// The most ranks for which parts of a sequence may be cut out of other collectives, which doubles the time of a plan.
 const MOST_CUT: u32 = 128;
 
-/// The most ranks, and the bytes from which a vector is too long, for compositions on a network.
+/// The quotient of the bound and the best time from which no candidate on a network is worth a search.
+const OPTIMAL: f64 = 0.98;
+
+/// The most ranks for compositions on a network, and the bytes from which its collectives are not planned for parts.
 const MOST_ON_LINKS: u32 = 16;
 const MOST_BYTES_ON_LINKS: u64 = 1 << 16;
 
+/// The algorithms of containing collectives of which compositions on a network are made without a plan: those that
+/// another collective lacks or whose data it cuts less well.
+const ON_LINKS: [(Kind, &str); 5] = [
+    (Kind::Allreduce, "dissemination"),
+    (Kind::Allreduce, FOREST),
+    (Kind::Alltoall, "linear"),
+    (Kind::Broadcast, "circulant"),
+    (Kind::Broadcast, FOREST),
+];
+const FOREST: &str = "forest";
+/// The most chunks of a block and the most messages of an allreduce in which sums of early chunks spread while later
+/// ones are made, and the least bytes of a chunk.
+const MOST_CHUNKS: u32 = 64;
+const MOST_MESSAGES: u32 = 1 << 11;
+const LEAST_BYTES: u64 = 64;
+
 /// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the
 /// place of the first in the list of candidates; those that take much longer than `limit` are left out. Of networks,
-/// whose candidates of one collective may take seconds, only short vectors on few ranks are composed, if latencies are
-/// so unlike that messages arrive sooner over other ranks. Other barriers are not composed.
+/// whose candidates of one collective may take seconds, only short vectors on few ranks are composed of planned
+/// collectives, if latencies are so unlike that messages arrive sooner over other ranks. Other barriers are not
+/// composed.
 ///
 /// # Errors
 /// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.
@@ -48,18 +68,27 @@ pub(crate) fn add(
 ) -> Result<(), PlanError> {
     let c = problem.collective;
     let case = problem.target.case(c);
-    let is_cluster = c.kind != Kind::Barrier && case.offers() == [Means::Messages];
-    let is_tried = case.fabric().map_or(is_cluster, |fabric| {
-        c.ranks <= MOST_ON_LINKS && case.bytes(c.elements) < MOST_BYTES_ON_LINKS && fabric.relays_sooner()
-    });
-    if most == 0 || !is_tried || c.is_local() {
+    let (is_cluster, fabric) = (case.offers() == [Means::Messages], case.fabric());
+    let is_few = if fabric.is_some() { c.ranks <= MOST_ON_LINKS } else { is_cluster };
+    if most == 0 || !is_few || c.is_local() {
+        return Ok(());
+    }
+    let relays = fabric.is_some_and(|fabric| fabric.relays_sooner());
+    let best = timed.iter().map(|(_, one)| one.time.seconds).fold(f64::INFINITY, f64::min);
+    let is_optimal = !is_cluster && tightest(&problem.cost()).is_some_and(|(_, bound)| bound.seconds >= OPTIMAL * best);
+    if is_optimal || c.kind == Kind::Barrier && !relays {
         return Ok(());
     }
     let algorithm = find(NAME)?;
+    let is_planned = is_cluster || relays && case.bytes(c.elements) < MOST_BYTES_ON_LINKS;
+    let limit = if is_planned { limit } else { Some(Time::from_ns(best * 1e9)) };
     let mut made = Vec::new();
     for (_, kinds) in composition::SEQUENCES.iter().filter(|(kind, kinds)| *kind == c.kind && kinds.len() <= most) {
-        let best = timed.iter().map(|(_, one)| one.time.seconds).fold(f64::INFINITY, f64::min);
-        made.extend(settings(problem, kinds, best)?);
+        made.extend(match kinds {
+            _ if is_planned => settings(problem, kinds, best)?,
+            [kind] => on_links(problem, *kind, best)?,
+            _ => Vec::new(),
+        });
     }
     for params in made {
         interrupt::check();
@@ -74,6 +103,43 @@ pub(crate) fn add(
         }
     }
     Ok(())
+}
+
+/// Returns the parameters of compositions of the containing collective `kind` on a network, by the algorithms of
+/// [`ON_LINKS`] that may take less than `best` seconds. The estimate of a forest is its closed form; that of an
+/// allreduce whose chunks follow each other is the time of two messages in sequence.
+fn on_links(problem: &Problem, kind: Kind, best: f64) -> Result<Vec<Params>, PlanError> {
+    let Some(collective) = composition::part(&problem.collective, kind) else { return Ok(Vec::new()) };
+    let case = problem.target.case(collective);
+    let (c, ranks) = (&case.collective, case.ranks());
+    let mut found = Vec::new();
+    for (_, name) in ON_LINKS.into_iter().filter(|one| one.0 == kind) {
+        let algorithm = find(name)?;
+        let mut add = |params: &Params, may_win: &dyn Fn(&Params) -> bool| {
+            if algorithm.supports(&case, params).is_ok() {
+                let params = algorithm.chosen(&case, params);
+                found.extend(may_win(&params).then(|| Params::new().with(kind.name(), named(name, &params))));
+            }
+        };
+        if name != FOREST {
+            algorithm.candidates(&case).iter().for_each(|params| add(params, &|_| true));
+            continue;
+        }
+        add(&Params::new(), &|params| match algorithm.profile(&case, params) {
+            Some(Profile::Trees(trees)) => {
+                trees.time_ns(ranks.issue_ns, ranks.signal_ns, ranks.reduce_ns_per_byte) < best * 1e9
+            }
+            _ => false,
+        });
+        let block = case.bytes(c.elements.div_ceil(c.ranks));
+        let most = (MOST_MESSAGES / (c.ranks * (c.ranks - 1)).max(1)).min(MOST_CHUNKS);
+        let most: u32 = narrow((block / LEAST_BYTES).min(most.into()));
+        if let Some(doublings) = most.checked_ilog2().filter(|_| kind == Kind::Allreduce) {
+            let pipelined = Params::new().with("depth", 1).with("chunks", 1_u32 << doublings).with("order", "tree");
+            add(&pipelined, &|_| 2.0 * case.message(block >> doublings).arrival_ns(false) < best * 1e9);
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the parameters of compositions of `kinds` that may take less than `best` seconds.

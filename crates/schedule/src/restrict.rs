@@ -1,9 +1,12 @@
 //! The part of a schedule that a part of its outputs needs: a reduce out of an allreduce, a scatter out of a broadcast.
+//! Also the part that a part of its inputs determines: a broadcast out of an allreduce.
 //!
 //! A walk against the topological order finds for each instruction the smallest range of its elements that contains all
 //! needed ones, as compilers find live variables. Both ends of a stream keep the same elements: an instruction that
 //! pops more than it needs needs those too, so the walk is repeated until nothing changes. After [`MOST_WALKS`] walks
 //! everything is kept.
+
+use std::collections::BTreeSet;
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, narrow};
 
@@ -40,6 +43,16 @@ impl Ranges {
             let ends = [(self.0[from].0, start), (end, self.0[to - 1].1)];
             self.0.splice(from..to, ends.into_iter().filter(|range| range.0 < range.1));
         }
+    }
+
+    /// Returns the parts of `span` that are in the ranges, counted from its start.
+    fn of(&self, Span { start, len }: Span) -> Vec<Span> {
+        let from = self.0.partition_point(|range| range.1 <= start);
+        let parts = self.0[from..].iter().take_while(|range| range.0 < start + len);
+        parts
+            .map(|range| (range.0.max(start) - start, range.1.min(start + len) - start))
+            .map(|(from, end)| Span::new(from, end - from))
+            .collect()
     }
 
     /// Returns the smallest span that contains the elements of `span` that are in the ranges, counted from its start.
@@ -211,37 +224,18 @@ impl Schedule {
             // Elements that are passed on and not kept lie in scratch memory, with all others of the output.
             let is_kept = used.is_empty() || used.start >= kept.start && used.end() <= kept.end();
             let moved = if is_kept { None } else { Some(b.scratch(node, used.len)) };
-            let out = |start: u32| match moved {
-                None => Operand::Out(start - kept.start),
-                Some(at) => Operand::Tmp(at + (start - used.start)),
+            let place = |operand: Operand| match operand {
+                Operand::Out(start) => match moved {
+                    None => Operand::Out(start - kept.start),
+                    Some(at) => Operand::Tmp(at + (start - used.start)),
+                },
+                Operand::Stream(s) => Operand::Stream(streams[s.index()]),
+                other => other,
             };
-            for (lane, row) in self.lanes(node).enumerate() {
-                let lane = narrow(lane);
-                for id in self.lane_instrs(LaneId::new(row)).map(InstrId::new) {
-                    let Span { start: from, len } = needs.of[id.index()];
-                    if len == 0 {
-                        continue;
-                    }
-                    b.phase(&self.phases()[self.phase(id).index()]);
-                    let place = |operand: Operand| match operand {
-                        Operand::In(start) => Operand::In(start + from),
-                        Operand::Out(start) => out(start + from),
-                        Operand::Tmp(start) => Operand::Tmp(start + from),
-                        Operand::Stream(s) => Operand::Stream(streams[s.index()]),
-                    };
-                    let mut sources: Vec<Operand> = self.sources(id).iter().map(place).collect();
-                    let sinks: Vec<Operand> = self.sinks(id).iter().map(place).collect();
-                    if sources == sinks {
-                        continue;
-                    }
-                    for source in &mut sources {
-                        if let Operand::In(start) = *source {
-                            *source = padded(&mut b, node, lane, Span::new(start, len), self.input_len(node));
-                        }
-                    }
-                    made[id.index()] = Some(b.combine(node, lane, len, &sources, &sinks));
-                }
-            }
+            self.rebuild(&mut b, node, &mut made, place, |id| {
+                let needed = needs.of[id.index()];
+                vec![(needed, self.sources(id).iter().map(|source| offset(source, needed.start)).collect())]
+            });
             if let Some(at) = moved.filter(|_| !kept.is_empty()) {
                 let ends = b.lane_ends(node);
                 let last =
@@ -249,22 +243,121 @@ impl Schedule {
                 ends.into_iter().for_each(|end| b.after(last, end));
             }
         }
+        self.order_rebuilt(&mut b, &made);
+        b.finish()
+    }
+
+    /// Returns the schedule with other inputs, by a walk in topological order. Rank `r` has `inputs(r)` elements, which
+    /// repeat where instructions read beyond them. A rank with `None` has no input: instructions drop the sources that
+    /// hold only its data, and those without other sources are dropped. A sum of several kept inputs remains a sum.
+    ///
+    /// # Errors
+    /// Returns an error if the tables cannot hold the schedule.
+    pub fn fed(&self, inputs: impl Fn(u32) -> Option<u32>) -> Result<Schedule, BuildError> {
+        let flow = Flow::index(self);
+        let mut outs = vec![Ranges::default(); self.node_count()];
+        let (mut tmps, mut streams) = (outs.clone(), vec![Ranges::default(); self.all_streams().count()]);
+        let mut pieces = vec![Vec::new(); self.instr_count()];
+        for id in topological(self, &flow, &mut Diagnostics::default()) {
+            let (node, len, rows) = (flow.node_of(id).index(), self.instr(id).len, self.operand_rows(id));
+            let fed = |row: usize| {
+                let (fed, start) = match self.operand(row) {
+                    Operand::In(start) => return repeated(inputs(narrow(node)).unwrap_or(0), Span::new(start, len)),
+                    Operand::Out(start) => (&outs[node], start),
+                    Operand::Tmp(start) => (&tmps[node], start),
+                    Operand::Stream(s) => (&streams[s.index()], flow.position(row)),
+                };
+                let operand = self.operand(row);
+                let ranges = fed.of(Span::new(start, len)).into_iter();
+                ranges.map(|range| (range, offset(operand, range.start))).collect::<Vec<_>>()
+            };
+            let sources: Vec<(Span, Operand)> = rows.0.flat_map(fed).collect();
+            let ends = sources.iter().flat_map(|(range, _)| [range.start, narrow(range.end())]);
+            let ends: BTreeSet<u32> = ends.collect();
+            let of_piece = |(&start, &end): (&u32, &u32)| {
+                let within = |(range, _): &&(Span, Operand)| range.start <= start && u64::from(end) <= range.end();
+                let source = |(range, operand): &(Span, Operand)| offset(*operand, start - range.start);
+                (Span::new(start, end - start), sources.iter().filter(within).map(source).collect::<Vec<_>>())
+            };
+            let made = ends.iter().zip(ends.iter().skip(1)).map(of_piece).filter(|piece| !piece.1.is_empty());
+            pieces[id.index()] = made.collect();
+            for row in rows.1 {
+                let (fed, first) = match self.operand(row) {
+                    Operand::Out(start) => (&mut outs[node], start),
+                    Operand::Tmp(start) => (&mut tmps[node], start),
+                    Operand::Stream(s) => (&mut streams[s.index()], flow.position(row)),
+                    Operand::In(_) => continue,
+                };
+                fed.remove(Span::new(first, len));
+                pieces[id.index()].iter().for_each(|(Span { start, len }, _)| fed.add(Span::new(first + start, *len)));
+            }
+        }
+        let mut b = Builder::new(*self.collective());
+        b.origin(self.origin());
+        let mut made = vec![None; self.instr_count()];
+        for stream in self.all_streams() {
+            b.stream(self.stream(stream).source, self.stream_sinks(stream));
+        }
+        for node in (0..self.collective().ranks).map(NodeId) {
+            b.scratch(node, self.scratch_elements(node));
+            self.rebuild(&mut b, node, &mut made, |operand| operand, |id| std::mem::take(&mut pieces[id.index()]));
+        }
+        self.order_rebuilt(&mut b, &made);
+        b.finish()
+    }
+
+    /// Adds `pieces` of the instructions of a node, each with its sources, their operands placed by `place`. `made`
+    /// gets the first and last instruction added for each.
+    fn rebuild(
+        &self,
+        b: &mut Builder,
+        node: NodeId,
+        made: &mut [Option<(InstrId, InstrId)>],
+        place: impl Fn(Operand) -> Operand,
+        mut pieces: impl FnMut(InstrId) -> Vec<(Span, Vec<Operand>)>,
+    ) {
+        for (lane, row) in self.lanes(node).enumerate() {
+            let lane = narrow(lane);
+            for id in self.lane_instrs(LaneId::new(row)).map(InstrId::new) {
+                for (Span { start, len }, sources) in pieces(id) {
+                    if len == 0 {
+                        continue;
+                    }
+                    b.phase(&self.phases()[self.phase(id).index()]);
+                    let mut sources: Vec<Operand> = sources.into_iter().map(&place).collect();
+                    let sinks: Vec<Operand> = self.sinks(id).iter().map(|sink| place(offset(sink, start))).collect();
+                    if sources == sinks {
+                        continue;
+                    }
+                    for source in &mut sources {
+                        if let Operand::In(start) = *source {
+                            *source = padded(b, node, lane, Span::new(start, len), self.input_len(node));
+                        }
+                    }
+                    let last = b.combine(node, lane, len, &sources, &sinks);
+                    made[id.index()] = Some((made[id.index()].map_or(last, |(first, _)| first), last));
+                }
+            }
+        }
+    }
+
+    /// Adds the dependencies between the instructions that [`Schedule::rebuild`] made.
+    fn order_rebuilt(&self, b: &mut Builder, made: &[Option<(InstrId, InstrId)>]) {
         for &(id, earlier) in self.dependencies() {
             let end = narrow(self.lane_instrs(self.lane_of(id)).end);
             let first = (id.0..end).find_map(|id| made[id as usize]);
-            if let Some(first) = first {
-                self.kept_before(earlier, &made).into_iter().for_each(|earlier| b.after(first, earlier));
+            if let Some((first, _)) = first {
+                self.kept_before(earlier, made).into_iter().for_each(|earlier| b.after(first, earlier));
             }
         }
-        b.finish()
     }
 
     /// Returns the instructions of a restricted schedule that complete before an instruction can: itself if it is kept,
     /// otherwise the last kept one before it in its lane, and those on which the ones in between depend.
-    fn kept_before(&self, id: InstrId, made: &[Option<InstrId>]) -> Vec<InstrId> {
+    fn kept_before(&self, id: InstrId, made: &[Option<(InstrId, InstrId)>]) -> Vec<InstrId> {
         let mut found = Vec::new();
         for id in (self.lane_instrs(self.lane_of(id)).start..=id.index()).rev() {
-            if let Some(kept) = made[id] {
+            if let Some((_, kept)) = made[id] {
                 found.push(kept);
                 break;
             }
@@ -273,6 +366,29 @@ impl Schedule {
         }
         found
     }
+}
+
+/// Returns the operand that starts `by` elements after another one; a stream continues by itself.
+fn offset(operand: Operand, by: u32) -> Operand {
+    match operand {
+        Operand::In(start) => Operand::In(start + by),
+        Operand::Out(start) => Operand::Out(start + by),
+        Operand::Tmp(start) => Operand::Tmp(start + by),
+        Operand::Stream(_) => operand,
+    }
+}
+
+/// Returns the parts of a span of an input that repeats its first `period` elements, as ranges of the span with the
+/// operands that hold them; none if the input is empty.
+fn repeated(period: u32, Span { start, len }: Span) -> Vec<(Span, Operand)> {
+    let (mut parts, mut done) = (Vec::new(), 0);
+    while done < len && period > 0 {
+        let first = (start + done) % period;
+        let count = (period - first).min(len - done);
+        parts.push((Span::new(done, count), Operand::In(first)));
+        done += count;
+    }
+    parts
 }
 
 /// Returns the source of the elements `span` of a rank's input. If it ends behind the input, it is copied to scratch

@@ -21,12 +21,14 @@ pub struct Composition;
 /// The sequences of collectives that make a collective.
 pub const SEQUENCES: &[(Kind, &[Kind])] = &[
     (Kind::Broadcast, &[Kind::Scatter, Kind::Allgather]),
+    (Kind::Broadcast, &[Kind::Allreduce]),
     (Kind::Reduce, &[Kind::ReduceScatter, Kind::Gather]),
     (Kind::Reduce, &[Kind::Allreduce]),
     (Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather]),
     (Kind::Allreduce, &[Kind::Reduce, Kind::Broadcast]),
     (Kind::Barrier, &[Kind::Allreduce]),
     (Kind::Allgather, &[Kind::Gather, Kind::Broadcast]),
+    (Kind::Allgather, &[Kind::Alltoall]),
     (Kind::ReduceScatter, &[Kind::Reduce, Kind::Scatter]),
     (Kind::ReduceScatter, &[Kind::Allreduce]),
     (Kind::Gather, &[Kind::Allgather]),
@@ -50,6 +52,7 @@ const INFO: Info = Info {
     params: &[
         Param { name: "allgather", values: "an allgather, as NAME or NAME:K=V:K=V (default: ring)" },
         Param { name: "allreduce", values: "an allreduce, in the same form (default: ring)" },
+        Param { name: "alltoall", values: "an alltoall, in the same form (default: pairwise)" },
         Param { name: "broadcast", values: "a broadcast, in the same form (default: binomial)" },
         Param { name: "gather", values: "a gather, in the same form (default: binomial)" },
         Param { name: "reduce", values: "a reduce, in the same form (default: binomial)" },
@@ -109,6 +112,7 @@ fn parts<'a>(case: &Case<'a>, params: &Params) -> Result<Vec<Part<'a>>, Algorith
 fn one<'a>(case: &Case<'a>, params: &Params, kind: Kind) -> Result<Part<'a>, AlgorithmError> {
     let default = match kind {
         Kind::Allgather | Kind::Allreduce | Kind::ReduceScatter => "ring",
+        Kind::Alltoall => "pairwise",
         _ => "binomial",
     };
     let param = INFO.params.iter().find(|param| param.name == kind.name()).expect("a parameter for each part").name;
@@ -205,10 +209,17 @@ impl RankAlgorithm for Composition {
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let mut whole = Builder::new(c);
-        let first = emit_parts(&mut whole, &c, &parts(case, params)?)?;
+        let parts = parts(case, params)?;
+        let first = emit_parts(&mut whole, &c, &parts)?;
+        let whole = match (c.kind, parts.len()) {
+            // Of the sums only the operands of the root remain, and a block goes to all ranks.
+            (Kind::Broadcast, 1) => whole.finish()?.fed(|rank| (rank == c.root).then_some(c.elements)),
+            (Kind::Allgather, 1) => whole.finish()?.fed(|_| Some(c.elements)),
+            _ => whole.finish(),
+        };
         let kept = |rank| Span::new(first(rank, c.elements), c.output_len(rank));
         let nodes: Vec<NodeId> = (0..c.ranks).map(NodeId).collect();
-        b.embed(&whole.finish()?.restricted(kept)?, &nodes, |_| Operand::In(0), |_| Operand::Out(0));
+        b.embed(&whole?.restricted(kept)?, &nodes, |_| Operand::In(0), |_| Operand::Out(0));
         Ok(())
     }
 

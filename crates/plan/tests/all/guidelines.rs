@@ -373,6 +373,7 @@ fn plans_name_the_guideline_of_their_algorithm() {
             // Of several sequences, the parameters choose one.
             let params = parts.iter().fold(Params::new(), |params, part| match part {
                 Scatter | Gather | Broadcast | Reduce => params.with(part.name(), "binomial"),
+                Alltoall => params.with(part.name(), "pairwise"),
                 _ => params.with(part.name(), "ring"),
             });
             let params =
