@@ -375,6 +375,11 @@ pub trait Algorithm: Sync {
         params.has_all(self.info().params.iter().map(|param| param.name))
     }
 
+    /// Returns whether an allreduce gives all ranks the same bits, which decides between candidates with equal times.
+    fn gives_equal_bits(&self, _case: &Case, _params: &Params) -> bool {
+        true
+    }
+
     /// Adds the parameters that the algorithm chooses itself, so that a plan states all of them. Called on supported
     /// cases only.
     fn chosen(&self, _case: &Case, params: &Params) -> Params {

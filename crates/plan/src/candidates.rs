@@ -264,8 +264,10 @@ fn rank_with(
         format!("candidates with huge schedules are not timed; {given} times one of them: {}", slow.join(", "))
     });
     let is_unchecked = refine(problem, &mut timed, &mut dropped)?;
-    // The sort by time is stable, so candidates with equal times keep the order of the list.
-    timed.sort_by_key(|&(at, _)| at);
+    // The sort by time is stable: of candidates with equal times those that give all ranks the same bits come first,
+    // and others keep the order of the list.
+    let case = target.case(c);
+    timed.sort_by_key(|(at, one)| (!one.algorithm.gives_equal_bits(&case, &one.params), *at));
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
     sort(target.as_ref(), &mut timed);
     let is_unsimulated = target.simulate_best(c, &mut timed, form.and_then(Format::emitter).is_none())?;

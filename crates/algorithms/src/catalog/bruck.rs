@@ -28,6 +28,8 @@ const BINARY: u32 = 2;
 const MOST_RADIX: u32 = 1 << 16;
 /// The most instructions of a candidate with a radix above 2: a plan simulates it, because it may have no closed form.
 const MOST_TRIED: u64 = 1 << 18;
+/// [`MOST_TRIED`] on a network, whose timetables take longer.
+const MOST_TRIED_ON_LINKS: u64 = 1 << 14;
 
 fn radix(params: &Params) -> Result<u32, AlgorithmError> {
     Ok(params.number(Bruck::INFO.name, RADIX, BINARY..=MOST_RADIX)?.unwrap_or(BINARY))
@@ -208,22 +210,20 @@ impl RankAlgorithm for Bruck {
         messages(c, radix(params).ok()?).map(round).collect()
     }
 
-    /// Returns radix 2, and the fastest radices except on networks, which the estimates ignore. Of radices whose power
-    /// is the number of ranks, `recursive-exchange` allgathers without rotating blocks, and `linear` sends all blocks
-    /// in one round.
+    /// Returns radix 2 and the fastest radices. On machines without a network, `recursive-exchange` allgathers with
+    /// radices whose power is the number of ranks, without rotating blocks. `linear` sends all blocks of an alltoall in
+    /// one round.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let c = &case.collective;
-        let mut all = vec![Params::new()];
-        if case.ranks().extents.is_none() {
-            let is_new = |&radix: &u32| match c.kind {
-                Kind::Allgather => radix.pow(c.ranks.ilog(radix)) != c.ranks,
-                _ => radix < c.ranks,
-            };
-            let radices = radix::fastest(c.ranks, MOST_RADIX, |radix| bruck_ns(case, radix));
-            let others = radices.into_iter().filter(|&radix| radix > BINARY).filter(is_new);
-            let named = others.map(|radix| Params::new().with(RADIX, radix));
-            all.extend(named.filter(|params| self.instructions(case, params) <= MOST_TRIED));
-        }
-        all
+        let (c, is_network) = (&case.collective, case.ranks().extents.is_some());
+        let most = if is_network { MOST_TRIED_ON_LINKS } else { MOST_TRIED };
+        let is_new = |&radix: &u32| match c.kind {
+            Kind::Allgather => is_network || radix.pow(c.ranks.ilog(radix)) != c.ranks,
+            _ => radix < c.ranks,
+        };
+        let radices = radix::fastest(c.ranks, MOST_RADIX, |radix| bruck_ns(case, radix));
+        let others = radices.into_iter().filter(|&radix| radix > BINARY).filter(is_new);
+        let named = others.map(|radix| Params::new().with(RADIX, radix));
+        let tried = named.filter(|params| self.instructions(case, params) <= most);
+        std::iter::once(Params::new()).chain(tried).collect()
     }
 }

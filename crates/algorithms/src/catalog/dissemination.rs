@@ -16,14 +16,19 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Formula, Info, Param, Params, formula::POWER_OF_TWO, ranks::RankAlgorithm};
+use crate::{
+    AlgorithmError, Case, Formula, Info, Message, Param, Params,
+    formula::POWER_OF_TWO,
+    multiplying::{StagePrices, best_factored},
+    ranks::{RankAlgorithm, radix},
+};
 
 pub struct Dissemination;
 
 /// A message of each rank in a round, to the rank `ahead` ranks after it; `with_own` is true if it includes the
 /// sender's operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Message {
+struct Ahead {
     ahead: u32,
     with_own: bool,
 }
@@ -32,17 +37,22 @@ const MOST_WAYS: u32 = 1024;
 /// The most messages of a round that a plan considers.
 const MOST_MESSAGES: u64 = 1 << 14;
 
+/// Returns whether a plan considers a barrier in one round.
+pub(super) fn is_at_once(ranks: u32) -> bool {
+    u64::from(ranks - 1) * u64::from(ranks) <= MOST_MESSAGES
+}
+
 fn ways(params: &Params) -> Result<u32, AlgorithmError> {
     Ok(params.number(Dissemination::INFO.name, "ways", 1..=MOST_WAYS)?.unwrap_or(1))
 }
 
-fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
+fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Ahead>> {
     let mut all = Vec::new();
     if c.kind == Kind::Barrier {
         let mut heard = 1;
         while heard < u64::from(c.ranks) {
             let ahead = (1..=u64::from(ways)).map(|j| j * heard).take_while(|&ahead| ahead < u64::from(c.ranks));
-            all.push(ahead.map(|ahead| Message { ahead: narrow::<u32>(ahead), with_own: true }).collect());
+            all.push(ahead.map(|ahead| Ahead { ahead: narrow::<u32>(ahead), with_own: true }).collect());
             heard *= u64::from(ways) + 1;
         }
         return all;
@@ -54,9 +64,9 @@ fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
     }
     let mut length = 0;
     for digit in digits.into_iter().rev() {
-        let with = (1..=digit).map(|j| Message { ahead: j * (length + 1), with_own: true });
+        let with = (1..=digit).map(|j| Ahead { ahead: j * (length + 1), with_own: true });
         let before = length + digit * (length + 1);
-        let without = (0..ways - digit).map(|j| Message { ahead: before + j * length, with_own: false });
+        let without = (0..ways - digit).map(|j| Ahead { ahead: before + j * length, with_own: false });
         all.push(with.chain(without.filter(|_| length > 0)).collect());
         length = (ways + 1) * length + digit;
     }
@@ -96,7 +106,7 @@ impl RankAlgorithm for Dissemination {
         let streams: Vec<Vec<Vec<Operand>>> = rounds
             .iter()
             .map(|round| {
-                let to = |b: &mut Builder, r: u32, m: &Message| b.stream(NodeId(r), &[NodeId((r + m.ahead) % p)]);
+                let to = |b: &mut Builder, r: u32, m: &Ahead| b.stream(NodeId(r), &[NodeId((r + m.ahead) % p)]);
                 round.iter().map(|m| (0..p).map(|r| Operand::Stream(to(b, r, m))).collect()).collect()
             })
             .collect();
@@ -141,24 +151,38 @@ impl RankAlgorithm for Dissemination {
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let bytes = case.bytes(case.collective.elements);
         let messages = rounds(&case.collective, ways(params).ok()?);
-        let round = |round: &Vec<Message>| {
+        let round = |round: &Vec<Ahead>| {
             let messages = narrow::<u32>(round.len());
             Round::new(messages, bytes).reducing(u64::from(messages) * bytes)
         };
         Some(messages.iter().map(round).collect())
     }
 
+    fn gives_equal_bits(&self, case: &Case, params: &Params) -> bool {
+        let c = &case.collective;
+        c.kind == Kind::Barrier || ways(params).is_ok_and(|ways| rounds(c, ways).len() <= 1)
+    }
+
+    /// Returns, for a barrier, the fewest messages of a round for each number of rounds; for an allreduce, the fastest
+    /// numbers of messages by estimates, and some that are worth ranking because the estimates ignore levels and links.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let p = u64::from(case.collective.ranks);
-        let mut worth: Vec<u32> = match case.collective.kind {
-            // For each number of rounds, the fewest messages of a round.
-            Kind::Barrier => {
-                let fewest = |rounds| (1..=MOST_WAYS).find(|&ways| u64::from(ways + 1).saturating_pow(rounds) >= p);
-                (1..=32).rev().filter_map(fewest).filter(|&ways| u64::from(ways) * p <= MOST_MESSAGES).collect()
-            }
-            _ => [2, 3, 7].into_iter().filter(|&ways| u64::from(ways) < p).collect(),
+        let c = &case.collective;
+        let ranks = u64::from(c.ranks);
+        let most = MOST_WAYS.min(narrow(MOST_MESSAGES / ranks)).max(1);
+        let mut worth: Vec<u32> = if c.kind == Kind::Barrier {
+            let fewest = |rounds| (1..=most).find(|&ways| u64::from(ways + 1).saturating_pow(rounds) >= ranks);
+            std::iter::once(1).chain((1..=32).rev().filter_map(fewest)).collect()
+        } else {
+            let message = case.message(case.bytes(c.elements));
+            let round = |round: &Vec<_>| (narrow::<u32>(round.len()), message);
+            let ns = |radix: u32| Message::rounds_ns(rounds(c, radix - 1).iter().map(round), true);
+            // The candidates of `recursive-multiplying` may have the same messages in one round.
+            let is_new = best_factored(c.ranks, &StagePrices::of(case)).stages.factors().len() > 1;
+            let fastest = radix::fastest(c.ranks, most + 1, ns).into_iter().filter(|&radix| is_new || radix < c.ranks);
+            let few = [1, 2, 3, 7].into_iter().filter(|&ways| ways == 1 || ways < c.ranks);
+            fastest.map(|radix| radix - 1).chain(few).collect()
         };
-        worth.insert(0, 1);
+        worth.sort_unstable();
         worth.dedup();
         worth.into_iter().map(|ways| Params::new().with("ways", ways)).collect()
     }

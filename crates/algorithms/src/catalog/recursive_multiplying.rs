@@ -14,6 +14,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{
     AlgorithmError, Case, Formula, Info, Param, Params,
+    catalog::dissemination,
     multiplying::{Best, Search, StagePrices, Stages, Wrap, best_factored, orders, within_nodes},
     ranks::RankAlgorithm,
 };
@@ -131,8 +132,9 @@ impl RankAlgorithm for RecursiveMultiplying {
         }
         let mut found = vec![near(case, search.factored())];
         if case.collective.kind == Kind::Barrier {
-            // Dissemination serves other numbers of ranks in fewer messages.
-            return vec![Params::new().with("schedule", &found[0])];
+            // Dissemination serves other numbers of ranks in fewer messages, and sends the same ones in a single round.
+            let is_new = found[0].factors().len() > 1 || !dissemination::is_at_once(ranks);
+            return found.into_iter().filter(|_| is_new).map(|one| Params::new().with("schedule", one)).collect();
         }
         found.extend(search.merges().into_iter().take(MOST_MERGES).map(|best| near(case, best)));
         found.extend(search.split().map(|best| near(case, best)));

@@ -72,6 +72,11 @@ pub trait RankAlgorithm: Sync {
         params.has_all(Self::INFO.params.iter().map(|param| param.name))
     }
 
+    /// Returns whether all ranks get the same bits; see [`Algorithm::gives_equal_bits`].
+    fn gives_equal_bits(&self, _case: &Case, _params: &Params) -> bool {
+        true
+    }
+
     /// Adds chosen parameters; see [`Algorithm::chosen`].
     fn chosen(&self, _case: &Case, params: &Params) -> Params {
         params.clone()
@@ -122,6 +127,10 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 
     fn is_whole(&self, params: &Params) -> bool {
         self.0.is_whole(params)
+    }
+
+    fn gives_equal_bits(&self, case: &Case, params: &Params) -> bool {
+        self.0.gives_equal_bits(case, params)
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {
