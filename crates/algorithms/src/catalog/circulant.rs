@@ -56,7 +56,10 @@ fn best_blocks(case: &Case) -> u32 {
         let message = case.message(case.bytes(length.min(c.elements)));
         let arrival = message.arrival_ns(reduces);
         let busy = (rounds - 1.0 + further) * message.gap_ns() - message.slack + arrival;
-        (rounds * arrival + further * arrival.max(message.hold_ns(reduces))).max(busy)
+        // Of two ranks one only sends and one only receives, so no message waits for an earlier one to arrive.
+        let hold = message.hold_ns(reduces);
+        let turn = if c.ranks > 2 { arrival.max(hold) } else { message.send_cpu.max(hold - message.send_cpu) };
+        (rounds * arrival + further * turn).max(busy)
     };
     let next = |&blocks: &u32| (blocks < most).then(|| (blocks + blocks.div_ceil(EACH)).min(most));
     let tried = std::iter::successors(Some(1), next).map(|blocks| (ns(blocks), blocks));
