@@ -174,6 +174,16 @@ def test_cables_are_listed_with_the_numbers_that_fail_takes() -> None:
     assert "column switch 0" in text_of("topology", "hx2mesh-small", "--cables")
 
 
+def test_tables_of_cables_name_the_source_of_their_rates() -> None:
+    """One table has the rates of the data sheet, the other the measured ones; without measured rates both are equal."""
+    report, printed = (of("topology", "dgx-a100-x2", "--cables") for of in (json_of, text_of))
+    assert {one["gbps"] for one in report["plane"]["unlike_links"]} == {200}
+    assert {cable["gbps"] for cable in report["cable_list"] if cable["kind"] == "aoc"} == {192}
+    assert "Gb/s by data sheet" in printed
+    assert "Gb/s as measured" in printed
+    assert "Gb/s as" not in text_of("topology", "hx2mesh-small", "--cables")
+
+
 def test_prices_that_a_file_does_not_state_are_said_to_be_of_the_paper(tmp_path: Path) -> None:
     (tmp_path / "cables.txt").write_text("0 2\n1 2\n")
     file = tmp_path / "own.toml"

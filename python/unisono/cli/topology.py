@@ -73,7 +73,10 @@ def topology(
 
 
 def _cables(machine: Machine) -> list[dict[str, Any]]:
-    """Returns the cables of a plane: two nodes (accelerators have the lowest numbers), kind, rate, latency and name."""
+    """Returns the cables of a plane: two nodes (accelerators have the lowest numbers), kind, rate, latency and name.
+
+    The rate is the measured one if the machine file states measured rates.
+    """
     found, names = plane(machine), part_names(machine)
     columns = [found[key].tolist() for key in ("a", "b", "kind", "gbps", "latency_ns")]
     return [
@@ -125,12 +128,14 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
         ]
     )
     plane = report["plane"]
+    is_measured = report["measured_injection_gbps"] is not None
     if plane["unlike_links"]:
         print_lines("")
+        heads = ["cables with their own speed, a plane", "Gb/s by data sheet" if is_measured else "Gb/s", "ns"]
         print_table(
-            ["cables with their own speed, a plane", "Gb/s", "ns"],
+            heads,
             [[f"{u['cables']:,}", number(u["gbps"]), number(u["latency_ns"])] for u in plane["unlike_links"]],
-            right=["cables with their own speed, a plane", "Gb/s", "ns"],
+            right=heads,
         )
     rows = [
         [what, f"{one:,}", f"{every:,}"]
@@ -170,7 +175,8 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
             ]
             for c in report["cable_list"]
         ]
-        print_table(["cable", "name", "kind", "Gb/s", "ns"], rows, right=["Gb/s", "ns"])
+        heads = ["Gb/s as measured" if is_measured else "Gb/s", "ns"]
+        print_table(["cable", "name", "kind", *heads], rows, right=heads)
     if "routing" in report:
         print_lines("", _routing(report["routing"]))
     if "file" in report:
