@@ -3,6 +3,8 @@
 //! The builder rejects only schedules that do not fit into the tables; [`crate::verify`] decides whether they are
 //! correct.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, LaneId, NodeId, PhaseId, StreamId, interrupt::poll, narrow, parallel};
 use unisono_collective::Collective;
@@ -32,7 +34,7 @@ const NOTHING: InstrId = InstrId(u32::MAX);
 /// Stands for no place, at the end of a node's list of places.
 const NOWHERE: u32 = u32::MAX;
 
-/// Schedules with at least this many instructions are sorted by two threads.
+/// Schedules with at least this many instructions are built and sorted by two threads.
 const LONG: usize = 1 << 14;
 
 /// A lane of a node that has instructions.
@@ -75,6 +77,8 @@ pub struct Builder {
     joins: Vec<InstrId>,
     error: Option<BuildError>,
     keeps_unused: bool,
+    /// The nodes whose instructions are added; those of other nodes are dropped.
+    kept: Range<u32>,
 }
 
 impl Place {
@@ -106,7 +110,106 @@ impl Builder {
             joins: Vec::new(),
             error: None,
             keeps_unused: false,
+            kept: 0..u32::MAX,
         }
+    }
+
+    /// Runs `emit`, which adds about `instrs` instructions. If they are many and a core is idle, two threads run it,
+    /// each for the instructions of one half of the nodes ([`Builder::keeps`]); the result is the same. So `emit` makes
+    /// the same calls each time, except that it may leave out instructions of nodes that the builder does not keep. It
+    /// uses no ids of earlier instructions, and joins no lanes.
+    ///
+    /// # Errors
+    /// Returns the errors of `emit`.
+    pub fn in_halves<E: Send>(
+        &mut self,
+        instrs: u64,
+        emit: impl Fn(&mut Builder) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        if instrs >= LONG as u64 && parallel::with_idle(2, |threads| threads > 1) {
+            let middle = narrow::<u32>(self.node_count()) / 2;
+            let half = |kept: Range<u32>| {
+                let mut part = self.part(kept);
+                let made = emit(&mut part).is_ok() && part.error.is_none();
+                part.sort();
+                made.then_some(part)
+            };
+            let halves = parallel::both(|| half(0..middle), || half(middle..u32::MAX));
+            if let (Some(first), Some(second)) = halves
+                && self.fits(&first, &second)
+            {
+                self.append(first);
+                self.append(second);
+                return Ok(());
+            }
+        }
+        // Without parts, or if a part has an error, one thread adds all instructions, so that the first error counts.
+        emit(self)
+    }
+
+    /// Returns whether the instructions of a node are added.
+    pub fn keeps(&self, node: NodeId) -> bool {
+        self.kept.contains(&node.0)
+    }
+
+    /// Returns a builder without instructions that continues this one for the nodes `kept`.
+    fn part(&self, kept: Range<u32>) -> Self {
+        Self {
+            phases: self.phases.clone(),
+            phase_ids: self.phase_ids.clone(),
+            phase: self.phase,
+            scratch: self.scratch.clone(),
+            newest: vec![NOWHERE; self.newest.len()],
+            streams: self.streams.iter().map(|s| Stream { len: 0, capacity: 0, ..*s }).collect(),
+            sinks: self.sinks.clone(),
+            kept,
+            ..Self::new(self.collective)
+        }
+    }
+
+    /// Returns whether the tables hold this builder and two of its parts.
+    fn fits(&self, first: &Self, second: &Self) -> bool {
+        let all = [self, first, second];
+        let len = |at: usize| all.iter().filter_map(|b| b.streams.get(at)).map(|s| u64::from(s.len)).sum::<u64>();
+        all.iter().map(|b| b.operands.len()).sum::<usize>() < u32::MAX as usize
+            && (0..first.streams.len()).all(|at| len(at) <= u64::from(u32::MAX))
+    }
+
+    /// Appends the instructions of a sorted part.
+    fn append(&mut self, part: Self) {
+        let (before, operands) = (narrow::<u32>(self.instrs.len()), narrow::<u32>(self.operands.len()));
+        self.newest.resize(part.newest.len(), NOWHERE);
+        for at in part.places_in_order() {
+            let Place { node, lane, instrs, .. } = part.places[at];
+            let place = self.place(node, lane);
+            self.places[place as usize].instrs += instrs;
+            self.place_of.resize(self.place_of.len() + instrs as usize, place);
+            self.places[place as usize].last = InstrId::new(self.place_of.len() - 1);
+        }
+        if before == 0 {
+            (self.shapes, self.instrs, self.operands) = (part.instrs.known(), part.instrs, part.operands);
+        } else {
+            for instr in part.instrs.iter() {
+                poll();
+                let first_operand = operands + instr.first_operand;
+                self.instrs.push(Instr { first_operand, ..instr }, &mut self.shapes);
+            }
+            self.operands.extend_from_slice(&part.operands);
+        }
+        let after = |id: InstrId| InstrId(before + id.0);
+        self.deps.extend(part.deps.into_iter().map(|(instr, earlier)| (after(instr), after(earlier))));
+        if self.streams.len() < part.streams.len() {
+            let added = &part.streams[self.streams.len()..];
+            self.streams.extend(added.iter().map(|s| Stream { len: 0, capacity: 0, ..*s }));
+            self.sinks = part.sinks;
+        }
+        for (stream, of_part) in self.streams.iter_mut().zip(&part.streams) {
+            stream.len += of_part.len;
+            stream.capacity = stream.capacity.max(of_part.capacity);
+        }
+        (self.phases, self.phase_ids, self.phase) = (part.phases, part.phase_ids, part.phase);
+        self.scratch = part.scratch;
+        self.bounded.extend(part.bounded.into_iter().filter(|_| part.kept.start == 0));
     }
 
     /// Continues a finished schedule as part of another collective on the same ranks, such as the reduce of an
@@ -268,6 +371,13 @@ impl Builder {
         if len == 0 || !self.check_node(node) {
             return NOTHING;
         }
+        if self.phases.is_empty() {
+            let name = self.collective.kind.name();
+            self.phase(name);
+        }
+        if !self.keeps(node) {
+            return NOTHING;
+        }
         let id = InstrId::new(self.place_of.len());
         let most = u64::from(u32::MAX - 1);
         if (self.operands.len() + sources.len() + sinks.len()) as u64 > most {
@@ -283,10 +393,6 @@ impl Builder {
                 });
                 return id;
             }
-        }
-        if self.phases.is_empty() {
-            let name = self.collective.kind.name();
-            self.phase(name);
         }
         let first_operand = narrow(self.operands.len());
         for &operand in sources.iter().chain(sinks) {
@@ -325,18 +431,23 @@ impl Builder {
         let id = InstrId::new(self.place_of.len());
         let at = match self.place_of.last() {
             Some(&last) if self.places[last as usize].is(node, lane) => last,
-            _ => *self.place_ids.entry((node, lane)).or_insert_with(|| {
-                let new = narrow(self.places.len());
-                let before = std::mem::replace(&mut self.newest[node.index()], new);
-                self.places.push(Place { node, lane, instrs: 0, last: id, before });
-                new
-            }),
+            _ => self.place(node, lane),
         };
         let place = &mut self.places[at as usize];
         (place.instrs, place.last) = (place.instrs + 1, id);
         self.place_of.push(at);
         self.instrs.push(instr, &mut self.shapes);
         id
+    }
+
+    /// Returns the place of a lane, which is created on first use.
+    fn place(&mut self, node: NodeId, lane: u32) -> u32 {
+        *self.place_ids.entry((node, lane)).or_insert_with(|| {
+            let new = narrow(self.places.len());
+            let before = std::mem::replace(&mut self.newest[node.index()], new);
+            self.places.push(Place { node, lane, instrs: 0, last: NOTHING, before });
+            new
+        })
     }
 
     /// Makes `instr` start only after `earlier` has completed.
@@ -462,11 +573,17 @@ impl Builder {
         })
     }
 
+    /// Returns the indices of all places, sorted by node and lane.
+    fn places_in_order(&self) -> Vec<usize> {
+        let mut sorted: Vec<usize> = (0..self.places.len()).collect();
+        sorted.sort_unstable_by_key(|&at| (self.places[at].node, self.places[at].lane));
+        sorted
+    }
+
     /// Sorts the tables by node and lane, and returns the tables `node_lanes` and `lane_instrs` of the schedule. Lanes
     /// are renumbered densely, so a skipped lane number costs nothing.
     fn sort(&mut self) -> (Vec<u32>, Vec<u32>) {
-        let mut sorted: Vec<usize> = (0..self.places.len()).collect();
-        sorted.sort_unstable_by_key(|&at| (self.places[at].node, self.places[at].lane));
+        let sorted = self.places_in_order();
         let mut node_lanes = Vec::with_capacity(self.scratch.len() + 1);
         let (mut lane_instrs, mut next, mut end) = (Vec::with_capacity(sorted.len() + 1), vec![0; sorted.len()], 0_u32);
         for at in sorted {

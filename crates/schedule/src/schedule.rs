@@ -129,6 +129,11 @@ impl Instrs {
         self.rows.push((instr.first_operand, at));
     }
 
+    /// Returns the index of each shape.
+    pub fn known(&self) -> FxHashMap<Instr, u32> {
+        self.shapes.iter().copied().zip(0..).collect()
+    }
+
     pub fn reserve(&mut self, count: usize) {
         self.rows.reserve(count);
     }

@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use unisono_base::NodeId;
+use unisono_base::{NodeId, parallel};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
@@ -78,6 +78,10 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
+
+/// Forests with at least this many instructions get both timetables at once.
+const LONG: u64 = 1 << 14;
+
 fn fabric<'a>(case: &Case<'a>) -> Result<&'a Fabric, AlgorithmError> {
     case.fabric().ok_or_else(|| unsupported("it needs the links of a network".to_owned()))
 }
@@ -222,7 +226,6 @@ impl RankAlgorithm for Forest {
             let table = fabric.messages(roots, Some(depth), chunks, bytes, runs);
             table.map_err(|reason| unsupported(reason.to_string()))
         };
-        let lanes = Lanes::new(fabric, c.ranks);
         let sums = match order(params)? {
             "ranks" if c.kind.reduces() => Some(Sums::in_ranks(c.ranks)),
             "tree" if c.kind.reduces() => Some(Sums::in_tree(c.ranks)),
@@ -230,19 +233,29 @@ impl RankAlgorithm for Forest {
         };
         let longest = blocks(case, roots).block(0).len.div_ceil(chunks);
         let used = sums.as_ref().map_or(0, |sums| sums.used * longest);
-        let scratch = (0..c.ranks).map(|rank| if used > 0 { b.scratch(NodeId(rank), used) } else { 0 }).collect();
+        let scratch: Vec<u32> =
+            (0..c.ranks).map(|rank| if used > 0 { b.scratch(NodeId(rank), used) } else { 0 }).collect();
         let turns = has_turns(case, params)?.then(FxHashMap::default);
-        let mut messages = Messages { case, roots, sums, scratch, longest, forest: &forest, lanes, turns };
-        let mut at = messages.begin();
         if c.kind == Kind::Allgather {
             for rank in 0..c.ranks {
                 let out = Operand::Out(rank * c.elements);
                 b.combine(NodeId(rank), Lanes::OWN, c.elements, &[Operand::In(0)], &[out]);
             }
         }
+        let messages = || Messages {
+            case,
+            roots,
+            sums: sums.as_ref(),
+            scratch: &scratch,
+            longest,
+            forest: &forest,
+            lanes: Lanes::new(fabric, c.ranks),
+            turns: turns.clone(),
+        };
         let reduces = c.kind.reduces();
         if let Roots::Through(root) = roots {
             let listed = fabric.through(root, Some(depth), chunks, bytes);
+            let (mut messages, mut at) = (messages(), messages().begin());
             for (runs, m) in listed.map_err(|reason| unsupported(reason.to_string()))? {
                 match runs {
                     Runs::Up => messages.up(b, &m, &mut at),
@@ -251,19 +264,27 @@ impl RankAlgorithm for Forest {
             }
             return Ok(());
         }
-        if reduces {
+        let up = || -> Result<Vec<Message>, AlgorithmError> {
             // The start times of messages up the trees count back from the end.
-            let mut up: Vec<Message> = table(Runs::Up)?.iter().rev().copied().collect();
-            if messages.sums.is_some() {
+            let mut up = if reduces { table(Runs::Up)? } else { Vec::new() };
+            up.reverse();
+            if sums.is_some() {
                 // With messages sorted by chunk, a root adds one chunk while the next chunk travels.
                 up.sort_by_key(|m| m.chunk);
             }
+            Ok(up)
+        };
+        let down = || if !reduces || sums_for_all(c.kind) { table(Runs::Down) } else { Ok(Vec::new()) };
+        let count = self.instructions(case, params);
+        let (up, down) = if count < LONG { (up(), down()) } else { parallel::both(up, down) };
+        let (up, down) = (up?, down?);
+        b.in_halves(count, |b| {
+            let mut messages = messages();
+            let mut at = messages.begin();
             up.iter().for_each(|m| messages.up(b, m, &mut at));
-        }
-        if !reduces || sums_for_all(c.kind) {
-            table(Runs::Down)?.iter().for_each(|m| messages.down(b, m, &mut at, reduces));
-        }
-        Ok(())
+            down.iter().for_each(|m| messages.down(b, m, &mut at, reduces));
+            Ok(())
+        })
     }
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {

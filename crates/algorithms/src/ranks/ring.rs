@@ -154,29 +154,34 @@ impl RankAlgorithm for RankRing {
         }
     }
 
-    fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let around = Around::new(b, (0..c.ranks).map(NodeId).collect(), 0);
         let whole = Blocks::new(c.elements, c.ranks);
         let of_each = |q: u32| Span::new(q * c.elements, c.elements);
-        for q in 0..c.ranks {
-            match c.kind {
-                Kind::ReduceScatter => around.reduce_scatter(b, q, of_each, &[Operand::Out(0)]),
-                Kind::Allgather => {
-                    let sinks = [Operand::Out(of_each(q).start), around.to(q)];
-                    b.combine(NodeId(q), 0, c.elements, &[Operand::In(0)], &sinks);
-                    around.pass_on(b, q, of_each);
-                }
-                _ => {
-                    b.phase("reduce-scatter");
-                    let block = |q: u32| whole.block(q);
-                    around.reduce_scatter(b, q, block, &[Operand::Out(block(q).start), around.to(q)]);
-                    b.phase("allgather");
-                    around.pass_on(b, q, block);
+        let of_rank = |b: &mut Builder, q: u32| match c.kind {
+            Kind::ReduceScatter => around.reduce_scatter(b, q, of_each, &[Operand::Out(0)]),
+            Kind::Allgather => {
+                let sinks = [Operand::Out(of_each(q).start), around.to(q)];
+                b.combine(NodeId(q), 0, c.elements, &[Operand::In(0)], &sinks);
+                around.pass_on(b, q, of_each);
+            }
+            _ => {
+                b.phase("reduce-scatter");
+                let block = |q: u32| whole.block(q);
+                around.reduce_scatter(b, q, block, &[Operand::Out(block(q).start), around.to(q)]);
+                b.phase("allgather");
+                around.pass_on(b, q, block);
+            }
+        };
+        b.in_halves(self.instructions(case, params), |b| {
+            for q in 0..c.ranks {
+                if b.keeps(NodeId(q)) {
+                    of_rank(b, q);
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {

@@ -1,6 +1,6 @@
 //! Tests of `builder`.
 
-use unisono_base::{InstrId, NodeId, PhaseId, StreamId};
+use unisono_base::{InstrId, NodeId, PhaseId, Random, StreamId, parallel};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_schedule::{Builder, Operand};
 
@@ -36,6 +36,56 @@ fn lanes_meet_at_a_join() {
     assert_eq!([a, c, d, e].map(|i| i.0), [1, 2, 4, 6]);
     let s = b.finish().unwrap();
     assert_eq!(s.dependencies(), [(2, 4), (5, 1), (5, 4)].map(|(x, y)| (InstrId(x), InstrId(y))));
+}
+
+#[test]
+fn two_threads_build_what_one_builds() {
+    const NODES: u64 = 33;
+    for round in 0..6 {
+        let emit = |b: &mut Builder| -> Result<(), ()> {
+            let (mut numbers, mut last) = (Random(round), [None; NODES as usize]);
+            for n in 0..12_000 {
+                let mut below = |most: u64| numbers.below(most) as u32;
+                let (from, step, lanes, place, len) =
+                    (below(NODES), 1 + below(NODES - 1), below(9), below(4), 1 + below(4));
+                let to = (from + step) % NODES as u32;
+                let (unused, bounded) = (below(50) == 0, below(20) == 0);
+                b.phase(if n < 6_000 { "first" } else { "second" });
+                let at = b.scratch(NodeId(from), u32::from(n % 10 == 0));
+                let stream = b.stream(NodeId(from), &[NodeId(to)]);
+                if bounded {
+                    b.capacity(stream, len);
+                }
+                let ends = [(from, lanes % 3), (to, lanes / 3)];
+                for (end, (node, lane)) in ends.into_iter().enumerate().filter(|_| !unused) {
+                    if b.keeps(NodeId(node)) {
+                        let memory = if at > 0 && end == 0 { Operand::Tmp(at - 1) } else { Operand::Out(place) };
+                        let mut operands = [memory, Operand::Stream(stream)];
+                        operands.rotate_left(end);
+                        let made = b.combine(NodeId(node), lane, len, &operands[..1], &operands[1..]);
+                        if let Some(earlier) = last[node as usize].replace(made).filter(|_| n % 3 == 0) {
+                            b.after(made, earlier);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        };
+        let [one, two] = [1, 16].map(|cores| {
+            parallel::set_cores(cores);
+            let mut b = builder(NODES as u32);
+            if round % 2 == 0 {
+                b.stream(NodeId(1), &[NodeId(0)]);
+                b.combine(NodeId(2), 1, 4, &[Operand::In(0)], &[Operand::Out(0)]);
+                b.join_lanes();
+            }
+            b.in_halves(1 << 20, emit).unwrap();
+            b.join_lanes();
+            b.combine(NodeId(20), 0, 3, &[Operand::In(0)], &[Operand::Out(0)]);
+            b.finish().unwrap()
+        });
+        assert!(one == two, "round {round}");
+    }
 }
 
 #[test]

@@ -24,9 +24,9 @@ pub(super) struct Messages<'a> {
     pub case: &'a Case<'a>,
     pub roots: Roots,
     /// The order of the sums at roots that receive from all ranks; `None` adds in the order of arrival.
-    pub sums: Option<Sums>,
+    pub sums: Option<&'a Sums>,
     /// By rank, the offset of the rank's sums in scratch memory; `longest` is the number of elements of each sum there.
-    pub scratch: Vec<u32>,
+    pub scratch: &'a [u32],
     pub longest: u32,
     pub forest: &'a synthesis::Forest,
     pub lanes: Lanes,
@@ -88,26 +88,30 @@ impl Messages<'_> {
         let at_root = edge.from == m.root;
         let source = if at_root && !is_made { Operand::In(own) } else { Operand::Out(all) };
         let stream = Operand::Stream(b.stream(from, &[to]));
-        let lane = self.lanes.sends(edge.from, edge.ends[0]);
-        let sent = b.combine(from, lane, len, &[source], &[stream]);
-        let earlier = if at_root {
-            at.made[self.at_root(m.root, m.chunk)]
-        } else {
-            at.received[self.index(m.root, m.chunk, edge.from)]
-        };
-        if let Some(earlier) = earlier {
-            b.after(sent, earlier);
-        }
-        if let Some(lanes) = self.turns.as_mut().and_then(|turns| turns.get_mut(&edge.from)) {
-            // Between instructions of one lane, the order of the lane suffices.
-            if let Entry::Vacant(begun) = lanes.entry(lane) {
-                begun.insert(None);
-                lanes.values().flatten().for_each(|&last| b.after(sent, last));
+        if b.keeps(from) {
+            let lane = self.lanes.sends(edge.from, edge.ends[0]);
+            let sent = b.combine(from, lane, len, &[source], &[stream]);
+            let earlier = if at_root {
+                at.made[self.at_root(m.root, m.chunk)]
+            } else {
+                at.received[self.index(m.root, m.chunk, edge.from)]
+            };
+            if let Some(earlier) = earlier {
+                b.after(sent, earlier);
+            }
+            if let Some(lanes) = self.turns.as_mut().and_then(|turns| turns.get_mut(&edge.from)) {
+                // Between instructions of one lane, the order of the lane suffices.
+                if let Entry::Vacant(begun) = lanes.entry(lane) {
+                    begun.insert(None);
+                    lanes.values().flatten().for_each(|&last| b.after(sent, last));
+                }
             }
         }
-        let lane = self.lanes.receives(edge.to, edge.from);
-        let index = self.index(m.root, m.chunk, edge.to);
-        at.received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
+        if b.keeps(to) {
+            let lane = self.lanes.receives(edge.to, edge.from);
+            let index = self.index(m.root, m.chunk, edge.to);
+            at.received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
+        }
     }
 
     /// Sends a chunk up an edge of its tree: a rank adds its own chunk to the sums of its children, and sends the
@@ -120,18 +124,23 @@ impl Messages<'_> {
         let edge = m.edge;
         let (node, above) = (NodeId(edge.to), NodeId(edge.from));
         let up = Operand::Stream(b.stream(node, &[above]));
-        at.sources.clear();
-        let mut last = at.arrived[self.index(m.root, m.chunk, edge.to)];
-        while let Some(&(operand, before)) = at.arrivals.get(last as usize) {
-            at.sources.push(operand);
-            last = before;
+        if b.keeps(node) {
+            at.sources.clear();
+            let mut last = at.arrived[self.index(m.root, m.chunk, edge.to)];
+            while let Some(&(operand, before)) = at.arrivals.get(last as usize) {
+                at.sources.push(operand);
+                last = before;
+            }
+            at.sources.push(Operand::In(all));
+            at.sources.reverse();
+            let lane = self.lanes.sends(edge.to, edge.ends[1]);
+            let sent = b.combine(node, lane, len, &at.sources, &[up]);
+            if let Some(turns) = &mut self.turns {
+                turns.entry(edge.to).or_default().insert(lane, Some(sent));
+            }
         }
-        at.sources.push(Operand::In(all));
-        at.sources.reverse();
-        let lane = self.lanes.sends(edge.to, edge.ends[1]);
-        let sent = b.combine(node, lane, len, &at.sources, &[up]);
-        if let Some(turns) = &mut self.turns {
-            turns.entry(edge.to).or_default().insert(lane, Some(sent));
+        if !b.keeps(above) {
+            return;
         }
         if edge.from != m.root {
             let last = &mut at.arrived[self.index(m.root, m.chunk, edge.from)];
@@ -154,7 +163,7 @@ impl Messages<'_> {
     /// known.
     fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
         let lane = self.lanes.receives(m.root, m.root);
-        let Some(sums) = &self.sums else { return };
+        let Some(sums) = self.sums else { return };
         let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
         let index = self.at_root(m.root, m.chunk);
         let mut ready = vec![arrived];
