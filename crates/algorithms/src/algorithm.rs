@@ -332,6 +332,9 @@ pub enum Profile {
 pub struct Size {
     /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows their number.
     pub instructions: Option<u64>,
+    /// True if instructions are made in the order of nodes and lanes, and few streams carry all messages: the build
+    /// then needs less memory.
+    pub in_order: bool,
     /// A lower bound of the messages that the busiest rank sends.
     pub sends: u64,
     /// Elementary steps of [`Algorithm::profile`], each about a nanosecond by measurement; 0 if the profile takes only

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Size, algorithms, resolve};
 use unisono_base::{
     interrupt,
     limits::{self, OverLimit},
@@ -58,10 +58,11 @@ pub struct Timed {
     pub estimate: Option<Estimate>,
 }
 
-/// The bytes for building a schedule, for each instruction and the streams that it writes: 43 if instructions are made
-/// in the order of nodes and lanes, up to 77 if they are sorted. A proof takes at most as much, except for large
-/// contents, which it counts itself.
+/// The bytes for building a schedule, for each instruction and the streams that it writes: 43 with a proof if
+/// instructions are made in order ([`Size::in_order`]), otherwise up to 77, and a proof takes at most as much. Larger
+/// contents are counted by the proof itself.
 const INSTRUCTION_BYTES: u128 = 80;
+const IN_ORDER_BYTES: u128 = 48;
 /// The elementary steps for each instruction of a schedule to build.
 const INSTRUCTION_STEPS: u128 = 200;
 
@@ -83,13 +84,14 @@ const MOST_INSTRUCTIONS: u64 = 1 << 27;
 
 /// Checks a schedule of known size against the limits before it is built.
 fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), PlanError> {
-    let Some(instructions) = algorithm.size(case, params).instructions else { return Ok(()) };
+    let Size { instructions: Some(instructions), in_order, .. } = algorithm.size(case, params) else { return Ok(()) };
     if instructions > MOST_INSTRUCTIONS {
         let reason = format!("it would take about {instructions} instructions; at most {MOST_INSTRUCTIONS} are made");
         return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
     }
     let instructions = u128::from(instructions);
-    Ok(limits::admit("the schedule", INSTRUCTION_BYTES * instructions, INSTRUCTION_STEPS * instructions)?)
+    let bytes = if in_order { IN_ORDER_BYTES } else { INSTRUCTION_BYTES };
+    Ok(limits::admit("the schedule", bytes * instructions, INSTRUCTION_STEPS * instructions)?)
 }
 
 /// Builds the schedule of an algorithm.

@@ -225,7 +225,8 @@ impl Algorithm for Ring {
 
     fn size(&self, case: &Case, params: &Params) -> Size {
         let instructions = ranks::RankAlgorithm::instructions(&RankRing, case, params);
-        Size { instructions: Some(instructions), ..Size::default() }
+        let in_order = !case.offers().contains(&Means::Grid);
+        Size { instructions: Some(instructions), in_order, ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
