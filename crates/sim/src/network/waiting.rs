@@ -16,17 +16,26 @@ struct Chunk {
     next: u32,
 }
 
+/// A queue in 16 bytes, so that each is in one cache line. The place of a packet is `chunk << INDEX_BITS | index`.
 #[derive(Clone, Copy)]
+#[repr(align(16))]
 struct Queue {
+    /// Place of the first packet; `end` is the place after the last packet in its chunk.
     first: u32,
-    last: u32,
+    end: u32,
     /// Next queue of the ring; stale for the last queue.
     next: u32,
     /// Link that brings the packets; `NONE` for the interface of the node.
     from: u32,
-    /// Index of the first packet in its chunk; `end` is the index after the last packet in the last chunk.
-    begin: u8,
-    end: u8,
+}
+
+const INDEX_BITS: u32 = 3;
+const _: () = assert!(CHUNK < 1 << INDEX_BITS);
+
+/// Returns the chunk and the index of a place.
+#[inline]
+fn chunk_of(place: u32) -> (usize, usize) {
+    ((place >> INDEX_BITS) as usize, place as usize % (1 << INDEX_BITS))
 }
 
 /// Nonempty queues of a channel, in the order in which they send.
@@ -69,7 +78,7 @@ impl Waiting {
 
     /// Adds a queue for the packets of a link, or of the node's own interface.
     pub fn add_queue(&mut self, from: Option<u32>) {
-        self.queues.push(Queue { first: NONE, last: NONE, next: NONE, from: from.unwrap_or(NONE), begin: 0, end: 0 });
+        self.queues.push(Queue { first: 0, end: 0, next: NONE, from: from.unwrap_or(NONE) });
         self.filled.resize(self.queues.len().div_ceil(64), 0);
     }
 
@@ -81,40 +90,43 @@ impl Waiting {
         let (word, bit) = (at as usize / 64, 1 << (at % 64));
         if self.filled[word] & bit == 0 {
             self.filled[word] |= bit;
-            let chunk = self.take_chunk();
-            self.chunks[chunk as usize].packets[0] = packet;
+            let first = self.take_chunk() << INDEX_BITS;
+            self.put(first, packet);
             let queue = &mut self.queues[at as usize];
-            (queue.first, queue.last, queue.begin, queue.end) = (chunk, chunk, 0, 1);
+            (queue.first, queue.end) = (first, first + 1);
             self.append(ring, at);
             return;
         }
-        let Queue { mut last, mut end, .. } = self.queues[at as usize];
-        if usize::from(end) == CHUNK {
-            let before = last;
-            last = self.take_chunk();
-            self.chunks[before as usize].next = last;
-            end = 0;
+        let mut end = self.queues[at as usize].end;
+        let (chunk, index) = chunk_of(end);
+        if index == CHUNK {
+            let next = self.take_chunk();
+            self.chunks[chunk].next = next;
+            end = next << INDEX_BITS;
         }
-        self.chunks[last as usize].packets[usize::from(end)] = packet;
-        let queue = &mut self.queues[at as usize];
-        (queue.last, queue.end) = (last, end + 1);
+        self.put(end, packet);
+        self.queues[at as usize].end = end + 1;
+    }
+
+    fn put(&mut self, place: u32, packet: Packet) {
+        let (chunk, index) = chunk_of(place);
+        self.chunks[chunk].packets[index] = packet;
     }
 
     /// Removes the next packet of a nonempty ring, and returns it with the link that brought it, if any.
     pub fn pop(&mut self, ring: &mut Ring) -> (Option<u32>, Packet) {
         let at = ring.first;
         let queue = &mut self.queues[at as usize];
-        let chunk = &self.chunks[queue.first as usize];
-        let (packet, following) = (chunk.packets[usize::from(queue.begin)], chunk.next);
-        let from = (queue.from != NONE).then_some(queue.from);
-        let (used, next) = (queue.first, queue.next);
-        queue.begin += 1;
-        let is_empty = queue.first == queue.last && queue.begin == queue.end;
+        let (used, index) = chunk_of(queue.first);
+        let Chunk { packets, next: following } = &self.chunks[used];
+        let (packet, from, next) = (packets[index], (queue.from != NONE).then_some(queue.from), queue.next);
+        queue.first += 1;
+        let is_empty = queue.first == queue.end;
         if is_empty {
             self.filled[at as usize / 64] &= !(1 << (at % 64));
             self.give_chunk(used);
-        } else if usize::from(queue.begin) == CHUNK {
-            (queue.first, queue.begin) = (following, 0);
+        } else if index + 1 == CHUNK {
+            queue.first = following << INDEX_BITS;
             self.give_chunk(used);
         }
         if at != ring.last {
@@ -132,7 +144,8 @@ impl Waiting {
     #[inline]
     pub fn read_ahead(&self, ring: Ring) -> u32 {
         let Some(queue) = self.queues.get(ring.first as usize) else { return 0 };
-        self.chunks[queue.first as usize].packets[usize::from(queue.begin)].message
+        let (chunk, index) = chunk_of(queue.first);
+        self.chunks[chunk].packets[index].message
     }
 
     /// Appends a queue to a ring as the last to send.
@@ -150,15 +163,17 @@ impl Waiting {
     pub fn all(&self) -> impl Iterator<Item = (u32, Packet)> + '_ {
         let is_filled = |at: usize| self.filled[at / 64] >> (at % 64) & 1 == 1;
         self.queues.iter().enumerate().filter(move |&(at, _)| is_filled(at)).flat_map(move |(at, queue)| {
-            let mut place = (queue.first, queue.begin);
+            let mut place = queue.first;
             std::iter::from_fn(move || {
-                if place == (queue.last, queue.end) {
+                if place == queue.end {
                     return None;
                 }
-                let packet = self.chunks[place.0 as usize].packets[usize::from(place.1)];
-                place.1 += 1;
-                if usize::from(place.1) == CHUNK && place.0 != queue.last {
-                    place = (self.chunks[place.0 as usize].next, 0);
+                let (chunk, index) = chunk_of(place);
+                let Chunk { packets, next } = &self.chunks[chunk];
+                let packet = packets[index];
+                place += 1;
+                if index + 1 == CHUNK && place != queue.end {
+                    place = next << INDEX_BITS;
                 }
                 Some((at as u32, packet))
             })
@@ -169,16 +184,19 @@ impl Waiting {
     fn take_chunk(&mut self) -> u32 {
         let chunk = self.unused;
         if chunk == NONE {
+            let chunk = self.chunks.len();
+            assert!(chunk < 1 << (32 - INDEX_BITS), "too many packets wait");
             self.chunks.push(Chunk { packets: [Packet::NOTHING; CHUNK], next: NONE });
-            return self.chunks.len() as u32 - 1;
+            return chunk as u32;
         }
         self.unused = self.chunks[chunk as usize].next;
         chunk
     }
 
-    fn give_chunk(&mut self, chunk: u32) {
-        self.chunks[chunk as usize].next = self.unused;
-        self.unused = chunk;
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; chunks have 29-bit numbers")]
+    fn give_chunk(&mut self, chunk: usize) {
+        self.chunks[chunk].next = self.unused;
+        self.unused = chunk as u32;
     }
 }
 
