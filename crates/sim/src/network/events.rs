@@ -3,8 +3,8 @@
 //! Nearly all events happen a fixed delay after their creation: heads arrive after a hop, links become free after a
 //! full packet. Events with the same delay are created in the order in which they happen, so each of the first delays
 //! has its own queue (a lane), and the next event is the earliest of a few first ones. Arrivals have a queue for each
-//! latency of links. Other events are in heaps. The first keys of all queues and heaps form one small table, so that
-//! finding the next event reads nothing else. Events are taken from one queue until another queue has an earlier one.
+//! latency of links. Other events are in heaps. The first keys of all queues and heaps form one small sorted table, so
+//! that finding the next event reads nothing else. Events are taken from one queue until another has an earlier one.
 //!
 //! The return of a credit affects the order of events only if a link waits for credits. If no link does, returns are
 //! not events: they stay in their queues until the counts that they change are read ([`Events::take_credit`]).
@@ -21,7 +21,10 @@ use unisono_machine::network::Hop;
 
 use self::{credits::Credit, regions::Incoming};
 use super::{Timing, packet::Packet};
-use unisono_base::queue::{Event, Queue};
+use unisono_base::{
+    narrow,
+    queue::{Event, Queue},
+};
 
 /// An event. The `u32` values are indices of links and messages, the `u8` is a virtual channel.
 #[derive(Clone, Copy, Debug)]
@@ -59,15 +62,13 @@ struct Arrival {
 struct Lane<E> {
     delay: u64,
     events: VecDeque<E>,
-    /// Index in `Events::heads` of the key of the lane's first event.
-    head: usize,
     /// Number of events that were read ahead and not taken yet.
     ahead: usize,
 }
 
 impl<E> Lane<E> {
-    fn new(delay: u64, head: usize) -> Self {
-        Self { delay, events: VecDeque::new(), head, ahead: 0 }
+    fn new(delay: u64) -> Self {
+        Self { delay, events: VecDeque::new(), ahead: 0 }
     }
 
     /// Returns whether the next events should be read ahead; called after an event was taken.
@@ -162,47 +163,37 @@ pub(super) struct Events {
     /// True if credit returns are events.
     strict: bool,
     others: Queue<u64>,
-    /// Key of the first event of each entry of `places`.
-    heads: Vec<Key>,
-    /// All queues and lanes that hold events.
-    places: Vec<Place>,
+    /// All queues and lanes, each with the key of its first event, in ascending order of these keys.
+    places: Vec<(Key, Place)>,
     /// Lane whose next events should be read ahead.
     due: Option<Place>,
-    /// Queue from which events are taken, as an index of `heads`.
-    current: usize,
-    /// Lower bound of the keys in all queues except `current`.
-    bound: Key,
     /// Key of the latest event taken.
     popped: Key,
     /// Lanes of events from other regions.
     incoming: Vec<Incoming>,
 }
 
-/// A queue or heap of events.
-#[derive(Clone, Copy)]
+/// A queue or heap of events; a number is the index of a lane.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Others,
     Late,
-    Arrivals(usize),
-    Lane(usize),
-    Credits(usize),
+    Arrivals(u32),
+    Lane(u32),
+    Credits(u32),
 }
-
-/// Indices in `places` of the queues `others` and `late`, which always exist.
-const OTHERS: usize = 0;
-const LATE: usize = 1;
 
 impl Events {
     pub fn new(timing: &Timing) -> Self {
         let hops_ps: Vec<u64> = timing.links.iter().map(|link| link.hop_ps).collect();
-        let mut places = vec![Place::Others, Place::Late];
+        let mut places = vec![(NEVER, Place::Others), (NEVER, Place::Late)];
         let mut arrivals: Vec<Lane<Arrival>> = Vec::new();
         let arrivals_of = hops_ps.iter().map(|&delay| {
             let known = arrivals.iter().position(|lane| lane.delay == delay);
             let lane = known.unwrap_or(arrivals.len());
             if known.is_none() && lane < ARRIVAL_LANES {
-                arrivals.push(Lane::new(delay, places.len()));
-                places.push(Place::Arrivals(lane));
+                arrivals.push(Lane::new(delay));
+                places.push((NEVER, Place::Arrivals(narrow(lane))));
             }
             u8::try_from(lane).unwrap_or(u8::MAX)
         });
@@ -211,9 +202,7 @@ impl Events {
             arrivals,
             hops_ps,
             most_lanes: if timing.links.len() == 1 { LANES } else { UNLIKE_LANES },
-            heads: vec![NEVER; places.len()],
             places,
-            current: OTHERS,
             ..Self::default()
         }
     }
@@ -226,26 +215,32 @@ impl Events {
     /// Adds the arrival of the head of a packet that starts at `now` on a link of this speed.
     #[inline]
     pub fn arrival(&mut self, now: u64, speed: u8, link: u32, packet: Packet) {
-        let speed = usize::from(speed);
-        let (time, stamp) = (now + self.hops_ps[speed], self.stamp());
+        let at = self.arrivals_of[usize::from(speed)];
+        let (time, stamp) = (now + self.hops_ps[usize::from(speed)], self.stamp());
         let arrival = Arrival { time, stamp, link, packet };
-        match self.arrivals.get_mut(usize::from(self.arrivals_of[speed])) {
+        match self.arrivals.get_mut(usize::from(at)) {
             Some(lane) => {
+                let is_first = lane.events.is_empty();
                 lane.events.push_back(arrival);
-                let at = lane.head;
-                self.came(at, key(time, stamp));
+                if is_first {
+                    self.came(Place::Arrivals(at.into()), key(time, stamp));
+                }
             }
             None => self.push_late(Late { arrival, hop: None }),
         }
     }
 
     /// Records that a queue has an event with this key.
-    #[inline]
-    fn came(&mut self, head: usize, key: Key) {
-        if key < self.heads[head] {
-            self.heads[head] = key;
-            self.bound = self.bound.min(key);
+    fn came(&mut self, place: Place, key: Key) {
+        let Some(mut at) = self.places.iter().position(|known| known.1 == place) else { return };
+        if key >= self.places[at].0 {
+            return;
         }
+        while at > 0 && key < self.places[at - 1].0 {
+            self.places[at] = self.places[at - 1];
+            at -= 1;
+        }
+        self.places[at] = (key, place);
     }
 
     /// Adds the event that a packet may continue over a faster link, `delay` after `now`.
@@ -255,7 +250,7 @@ impl Events {
     }
 
     fn push_late(&mut self, late: Late) {
-        self.came(LATE, late.key());
+        self.came(Place::Late, late.key());
         self.late.push(late);
     }
 
@@ -281,43 +276,39 @@ impl Events {
         let at = known.unwrap_or_else(|| self.add_lane(delay));
         let event = Event { time: now + delay, stamp: self.stamp(), what };
         let lane = &mut self.lanes[at];
+        let is_first = lane.events.is_empty();
         lane.events.push_back(event);
-        let at = lane.head;
-        self.came(at, key(event.time, event.stamp));
+        if is_first {
+            self.came(Place::Lane(narrow(at)), key(event.time, event.stamp));
+        }
     }
 
     #[cold]
     fn add_lane(&mut self, delay: u64) -> usize {
         let at = self.lanes.len();
         self.own_lanes += 1;
-        self.lanes.push(Lane::new(delay, self.places.len()));
-        self.places.push(Place::Lane(at));
-        self.heads.push(NEVER);
+        self.lanes.push(Lane::new(delay));
+        self.places.push((NEVER, Place::Lane(narrow(at))));
         at
     }
 
     fn other(&mut self, time: u64, what: u32) {
         let stamp = self.stamp();
-        self.came(OTHERS, key(time, stamp));
+        self.came(Place::Others, key(time, stamp));
         self.others.push(Event { time, stamp, what });
     }
 
     /// Takes the next event, if it happens by `until`.
     #[inline]
     pub fn pop(&mut self, until: u64) -> Option<(u64, Happening)> {
-        let mut best = self.heads[self.current];
-        if best >= self.bound {
-            best = self.choose_place();
-        }
-        if best > key(until, u64::MAX - 1) {
+        let (first, place) = self.places[0];
+        if first > key(until, u64::MAX - 1) {
             return None;
         }
-        self.popped = best;
-        let first = self.current;
-        let place = self.places[first];
+        self.popped = first;
         let (head, time, what) = match place {
             Place::Arrivals(at) => {
-                let lane = &mut self.arrivals[at];
+                let lane = &mut self.arrivals[at as usize];
                 let Arrival { time, link, packet, .. } = lane.events.pop_front()?;
                 if lane.is_due() {
                     self.due = Some(place);
@@ -331,15 +322,15 @@ impl Events {
                 (self.late.peek().map(Late::key), time, what)
             }
             Place::Lane(at) => {
-                let lane = &mut self.lanes[at];
+                let lane = &mut self.lanes[at as usize];
                 let Event { time, what, .. } = lane.events.pop_front()?;
                 if lane.is_due() {
                     self.due = Some(place);
                 }
-                (lane.events.front().map(|next| key(next.time, next.stamp)), time, happening(what))
+                (lane.events.front().map(|next| key(next.time, next.stamp)), time, Happening::Free(what))
             }
             Place::Credits(at) => {
-                let lane = &mut self.credits[at];
+                let lane = &mut self.credits[at as usize];
                 let Credit { time, link, vc, .. } = lane.events.pop_front()?;
                 let head = lane.events.front().map(|next| key(next.time, next.stamp));
                 (head, time, Happening::Credit(link, vc))
@@ -349,23 +340,35 @@ impl Events {
                 (self.others.peek().map(|next| key(next.time, next.stamp)), time, happening(what))
             }
         };
-        self.heads[first] = head.unwrap_or(NEVER);
+        let head = head.unwrap_or(NEVER);
+        let mut at = 0;
+        while let Some(&next) = self.places.get(at + 1)
+            && next.0 < head
+        {
+            self.places[at] = next;
+            at += 1;
+        }
+        self.places[at] = (head, place);
         Some((time, what))
     }
 
-    /// Makes the queue with the next event current, and returns the key of that event.
-    #[inline]
-    fn choose_place(&mut self) -> Key {
-        let (mut best, mut second, mut first) = (NEVER, NEVER, 0);
-        for (at, &head) in self.heads.iter().enumerate() {
-            if head < best {
-                (second, best, first) = (best, head, at);
-            } else {
-                second = second.min(head);
-            }
+    /// Sorts `places` after keys of first events have changed.
+    fn sort_places(&mut self) {
+        let Self { places, others, late, arrivals, lanes, credits, strict, .. } = self;
+        for (head, place) in &mut *places {
+            let first = match *place {
+                Place::Others => others.peek().map(|next| key(next.time, next.stamp)),
+                Place::Late => late.peek().map(Late::key),
+                Place::Arrivals(at) => arrivals[at as usize].events.front().map(|next| key(next.time, next.stamp)),
+                Place::Lane(at) => lanes[at as usize].events.front().map(|next| key(next.time, next.stamp)),
+                Place::Credits(at) => {
+                    let first = credits[at as usize].events.front().filter(|_| *strict);
+                    first.map(|next| key(next.time, next.stamp))
+                }
+            };
+            *head = first.unwrap_or(NEVER);
         }
-        (self.current, self.bound) = (first, second);
-        best
+        places.sort_unstable_by_key(|&(head, _)| head);
     }
 
     /// Returns the number of stamps so far.
@@ -387,8 +390,8 @@ impl Events {
 
     /// Returns the time of the next event.
     pub fn next_time(&self) -> Option<u64> {
-        let first = self.heads.iter().copied().min().filter(|&head| head != NEVER);
-        first.and_then(|head| u64::try_from(head >> 64).ok())
+        let first = self.places[0].0;
+        u64::try_from(first >> 64).ok().filter(|_| first != NEVER)
     }
 
     /// Returns the lane whose next events should be read ahead, and clears this mark; `None` if there is no such lane.
@@ -397,18 +400,16 @@ impl Events {
         self.due.take()
     }
 
-    /// Returns up to [`AHEAD`] next events of a lane.
+    /// Returns up to [`AHEAD`] next arrivals of a lane, each with its link.
     #[inline]
-    pub fn coming(&self, place: Place) -> impl Iterator<Item = Happening> + '_ {
-        let (arrivals, lane) = match place {
-            Place::Arrivals(at) => (Some(&self.arrivals[at].events), None),
-            Place::Lane(at) => (None, Some(&self.lanes[at].events)),
-            Place::Others | Place::Late | Place::Credits(_) => (None, None),
-        };
-        let arrivals = arrivals.into_iter().flat_map(|events| events.iter().take(AHEAD));
-        let lane = lane.into_iter().flat_map(|events| events.iter().take(AHEAD));
-        let arrivals = arrivals.map(|&Arrival { link, packet, .. }| Happening::Arrival(link, packet));
-        arrivals.chain(lane.map(|event| happening(event.what)))
+    pub fn coming_arrivals(&self, lane: u32) -> impl Iterator<Item = (u32, Packet)> + '_ {
+        self.arrivals[lane as usize].events.iter().take(AHEAD).map(|next| (next.link, next.packet))
+    }
+
+    /// Returns up to [`AHEAD`] links that become free next in a lane.
+    #[inline]
+    pub fn coming_free(&self, lane: u32) -> impl Iterator<Item = u32> + '_ {
+        self.lanes[lane as usize].events.iter().take(AHEAD).map(|next| next.what)
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Wire {
     /// of the node that the link leaves.
     queues: u32,
     inputs: u32,
+    /// Bit for each virtual channel: whether packets wait for it.
+    filled: u64,
     pub busy: bool,
     /// True if packets wait for the link and for its credits.
     stalled: bool,
@@ -30,8 +32,16 @@ pub(super) struct Wire {
 impl Wire {
     pub fn new(link: &Link, input: u32, queues: u32, inputs: u32) -> Self {
         let Link { to, speed, .. } = *link;
-        Self { sent: 0, to, input, queues, inputs, busy: false, stalled: false, turn: 0, speed }
+        Self { sent: 0, to, input, queues, inputs, filled: 0, busy: false, stalled: false, turn: 0, speed }
     }
+}
+
+/// Returns the first virtual channel from `turn` on, or from 0 on if there is none, whose bit is set in `filled`.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the number of a bit")]
+fn next_in_turn(filled: u64, turn: u8) -> u8 {
+    let later = filled & u64::MAX << turn;
+    (if later == 0 { filled } else { later }).trailing_zeros() as u8
 }
 
 /// The times at which the latest packets of a link have left it completely, in ascending order.
@@ -82,7 +92,7 @@ impl Packets<'_> {
             _ => self.messages.arrive(packet.message, now + ps),
         };
         if let Some(latest) = latest {
-            let to_rank = self.plane.link(link).to < self.plane.accelerators();
+            let to_rank = packet.to < self.plane.accelerators();
             let signal_ps = if to_rank { self.timing.signal_ps } else { 0 };
             self.events.delivered(latest + signal_ps, packet.message);
         }
@@ -122,6 +132,17 @@ impl Packets<'_> {
 
     #[inline]
     fn choose(&mut self, now: u64, node: u32, packet: Packet) -> Option<Hop> {
+        if !self.is_unlike
+            && !self.has_detours
+            && let Some((first, count @ 1..)) = self.routing.run(node, packet.header())
+        {
+            if count == 1 {
+                return Some(first);
+            }
+            self.take_credits();
+            let best = (first.link..first.link + count).min_by_key(|&link| self.ahead[link as usize])?;
+            return Some(Hop { link: best, ..first });
+        }
         self.candidates.clear();
         self.routing.hops(node, packet.header(), &mut self.candidates);
         self.best(now, node, packet)
@@ -131,8 +152,18 @@ impl Packets<'_> {
     /// time for them; the first of equal hops. Sets `fault` and returns `None` if there is no candidate.
     #[inline]
     fn best(&mut self, now: u64, node: u32, packet: Packet) -> Option<Hop> {
-        if self.candidates.len() > 1 {
-            self.take_credits();
+        match &self.candidates[..] {
+            [only] => return Some(*only),
+            [] => {
+                let to = packet.to;
+                self.fault =
+                    Some(format!("at node {node} it names no link for a packet to {to} on channel {}", packet.vc()));
+                return None;
+            }
+            _ => self.take_credits(),
+        }
+        if !self.is_unlike && !self.has_detours {
+            return self.candidates.iter().min_by_key(|hop| self.ahead[hop.link as usize]).copied();
         }
         let header = packet.header();
         let mut trips = self.candidates.iter().map(|hop| self.round_trip_ps(hop.link));
@@ -150,18 +181,8 @@ impl Packets<'_> {
             }
             (u64::from(ahead(hop)) + 1).saturating_mul(full)
         };
-        let best = match &self.candidates[..] {
-            [only] => Some(*only),
-            several if self.is_unlike => several.iter().min_by_key(through_ps).copied(),
-            several if self.has_detours => several.iter().min_by_key(ahead).copied(),
-            several => several.iter().min_by_key(|hop| self.ahead[hop.link as usize]).copied(),
-        };
-        if best.is_none() {
-            let to = packet.to;
-            self.fault =
-                Some(format!("at node {node} it names no link for a packet to {to} on channel {}", packet.vc()));
-        }
-        best
+        let several = self.candidates.iter();
+        if self.is_unlike { several.min_by_key(through_ps).copied() } else { several.min_by_key(ahead).copied() }
     }
 
     /// Returns the time for which a packet's place is occupied at least, without the time of its bytes.
@@ -210,6 +231,7 @@ impl Packets<'_> {
         let Wire { queues, inputs, busy, .. } = *wire;
         let input = from.map_or(inputs - 1, |link| self.wires[link as usize].input);
         self.waiting.push(&mut channel.ring, queues + u32::from(hop.vc) * inputs + input, packet);
+        self.wires[hop.link as usize].filled |= 1 << hop.vc;
         if !busy {
             self.stall(hop.link);
         }
@@ -326,16 +348,13 @@ impl Packets<'_> {
     /// Starts on a free link the next waiting packet, in turn, whose channel has a credit, if any.
     #[inline]
     pub(super) fn start_waiting(&mut self, now: u64, link: u32) {
-        let vcs = self.vcs;
-        let turn = self.wires[link as usize].turn;
-        let first = link as usize * usize::from(vcs);
+        let Wire { turn, mut filled, .. } = self.wires[link as usize];
+        let first = link as usize * usize::from(self.vcs);
         let mut is_stalled = false;
-        for vc in (turn..vcs).chain(0..turn) {
-            let channel = &mut self.channels[first + usize::from(vc)];
-            if channel.ring.is_empty() {
-                continue;
-            }
-            if channel.credits == 0 {
+        while filled != 0 {
+            let vc = next_in_turn(filled, turn);
+            filled &= !(1 << vc);
+            if self.channels[first + usize::from(vc)].credits == 0 {
                 self.take_credits();
             }
             let channel = &mut self.channels[first + usize::from(vc)];
@@ -344,6 +363,9 @@ impl Packets<'_> {
                 continue;
             }
             let (from, packet) = self.waiting.pop(&mut channel.ring);
+            if channel.ring.is_empty() {
+                self.wires[link as usize].filled &= !(1 << vc);
+            }
             self.depart(now, Hop { link, vc }, packet, from);
             if from.is_none() {
                 self.inject(now, packet.message);
@@ -355,12 +377,15 @@ impl Packets<'_> {
         }
     }
 
-    /// Reads the next packets that wait for a link, to load them into the cache. The returned value has no meaning.
+    /// Reads the next packet that waits for a link, to load it into the cache. The returned value has no meaning.
     #[inline]
     pub(super) fn read_waiting(&self, link: u32) -> u32 {
+        let Wire { turn, filled, .. } = self.wires[link as usize];
+        if filled == 0 {
+            return 0;
+        }
         let first = link as usize * usize::from(self.vcs);
-        let channels = &self.channels[first..first + usize::from(self.vcs)];
-        channels.iter().fold(0, |sum, channel| sum ^ self.waiting.read_ahead(channel.ring))
+        self.waiting.read_ahead(self.channels[first + usize::from(next_in_turn(filled, turn))].ring)
     }
 
     /// Reads the count of missing packets of an arriving packet's message, if the packet is at its destination, to load

@@ -250,12 +250,14 @@ impl<'a> Packets<'a> {
 
     /// Reads the table entries that the next events of a lane need, so that cache misses overlap.
     fn read_ahead(&self, place: Place) {
-        let touch = |what| match what {
-            Happening::Arrival(link, packet) => self.read_arrival(link, packet),
-            Happening::Free(link) => self.read_waiting(link),
-            _ => 0,
-        };
-        black_box(self.events.coming(place).fold(0, |sum, what| sum ^ touch(what)));
+        black_box(match place {
+            Place::Arrivals(lane) => {
+                let arrivals = self.events.coming_arrivals(lane);
+                arrivals.fold(0, |sum, (link, packet)| sum ^ self.read_arrival(link, packet))
+            }
+            Place::Lane(lane) => self.events.coming_free(lane).fold(0, |sum, link| sum ^ self.read_waiting(link)),
+            Place::Others | Place::Late | Place::Credits(_) => 0,
+        });
     }
 
     /// Returns the number of packets, of hops, and of packets over each link.

@@ -1,6 +1,8 @@
 //! Returning credits. While a link waits for credits, each return is an event; otherwise returns are only counted, when
 //! a credit count is read.
 
+use unisono_base::narrow;
+
 use super::{super::packets::LAST, CREDIT, Events, Lane, NEVER, Place, key};
 
 pub(super) struct Credit {
@@ -22,11 +24,9 @@ impl Events {
         }
         let at = known.unwrap_or_else(|| self.add_credits(delay));
         let stamp = self.stamp();
-        let lane = &mut self.credits[at];
-        lane.events.push_back(Credit { time, stamp, link, vc });
+        self.credits[at].events.push_back(Credit { time, stamp, link, vc });
         if self.strict {
-            let at = lane.head;
-            self.came(at, key(time, stamp));
+            self.came(Place::Credits(narrow(at)), key(time, stamp));
         }
     }
 
@@ -34,9 +34,8 @@ impl Events {
     fn add_credits(&mut self, delay: u64) -> usize {
         let at = self.credits.len();
         self.own_credits += 1;
-        self.credits.push(Lane::new(delay, self.places.len()));
-        self.places.push(Place::Credits(at));
-        self.heads.push(NEVER);
+        self.credits.push(Lane::new(delay));
+        self.places.push((NEVER, Place::Credits(narrow(at))));
         at
     }
 
@@ -65,10 +64,6 @@ impl Events {
     #[cold]
     pub fn set_strict(&mut self, strict: bool) {
         self.strict = strict;
-        self.bound = 0;
-        for lane in &self.credits {
-            let first = lane.events.front().filter(|_| strict);
-            self.heads[lane.head] = first.map_or(NEVER, |next| key(next.time, next.stamp));
-        }
+        self.sort_places();
     }
 }

@@ -2,9 +2,7 @@
 
 use unisono_base::narrow;
 
-use super::{
-    super::packet::Packet, Arrival, CREDIT, Event, Events, LATE, Lane, Late, NEVER, OTHERS, Place, credits::Credit, key,
-};
+use super::{super::packet::Packet, Arrival, CREDIT, Event, Events, Lane, Late, NEVER, Place, credits::Credit, key};
 
 /// Greatest number of lanes for events from other regions.
 const MOST_INCOMING: usize = 8;
@@ -22,27 +20,21 @@ impl Events {
         for lane in &mut self.arrivals {
             let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
             last.for_each(|event| event.stamp = stamp(event.stamp));
-            self.heads[lane.head] = lane.events.front().map_or(NEVER, |next| key(next.time, next.stamp));
         }
         for lane in &mut self.lanes {
             let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
             last.for_each(|event| event.stamp = stamp(event.stamp));
-            self.heads[lane.head] = lane.events.front().map_or(NEVER, |next| key(next.time, next.stamp));
         }
         for lane in &mut self.credits {
             let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
             last.for_each(|event| event.stamp = stamp(event.stamp));
-            let first = lane.events.front().filter(|_| self.strict);
-            self.heads[lane.head] = first.map_or(NEVER, |next| key(next.time, next.stamp));
         }
-        self.bound = 0;
         let restamped = |at: u64| if at > base { stamp(at) } else { at };
         let mut late = std::mem::take(&mut self.late).into_vec();
         late.iter_mut().for_each(|late| late.arrival.stamp = restamped(late.arrival.stamp));
         self.late = late.into();
-        self.heads[LATE] = self.late.peek().map_or(NEVER, Late::key);
         self.others.restamp(restamped);
-        self.heads[OTHERS] = self.others.peek().map_or(NEVER, |next| key(next.time, next.stamp));
+        self.sort_places();
         self.made = made;
     }
 
@@ -50,23 +42,23 @@ impl Events {
     pub fn bring_arrival(&mut self, region: usize, delay: u64, time: u64, stamp: u64, link: u32, packet: Packet) {
         let arrival = Arrival { time, stamp, link, packet };
         let known = self.incoming.iter().find_map(|lane| match lane.place {
-            Place::Arrivals(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
+            Place::Arrivals(at) if (lane.region, lane.delay) == (region, delay) => Some(at as usize),
             _ => None,
         });
         let at = known.or_else(|| {
             let at = self.arrivals.len();
             (self.incoming.len() < MOST_INCOMING).then(|| {
-                self.arrivals.push(Lane::new(delay, self.places.len()));
-                self.add_incoming(region, delay, Place::Arrivals(at));
+                self.arrivals.push(Lane::new(delay));
+                self.add_incoming(region, delay, Place::Arrivals(narrow(at)));
                 at
             })
         });
-        let lane = at.map(|at| &mut self.arrivals[at]);
-        match lane.filter(|lane| lane.events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp))) {
-            Some(lane) => {
-                lane.events.push_back(arrival);
-                let at = lane.head;
-                self.came(at, key(time, stamp));
+        let is_last =
+            |&at: &usize| self.arrivals[at].events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp));
+        match at.filter(is_last) {
+            Some(at) => {
+                self.arrivals[at].events.push_back(arrival);
+                self.came(Place::Arrivals(narrow(at)), key(time, stamp));
             }
             None => self.push_late(Late { arrival, hop: None }),
         }
@@ -75,7 +67,7 @@ impl Events {
     /// Adds the return of a credit at `time`, which `region` sent `delay` earlier.
     pub fn bring_credit(&mut self, region: usize, delay: u64, time: u64, stamp: u64, channel: u32, vcs: u8) {
         let known = self.incoming.iter().find_map(|lane| match lane.place {
-            Place::Credits(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
+            Place::Credits(at) if (lane.region, lane.delay) == (region, delay) => Some(at as usize),
             _ => None,
         });
         let at = known.or_else(|| {
@@ -83,23 +75,23 @@ impl Events {
             (self.incoming.len() < MOST_INCOMING).then(|| {
                 // No event of this region itself has the delay `u64::MAX`, so this lane gets no credits of its own
                 // region.
-                self.credits.push(Lane::new(u64::MAX, self.places.len()));
-                self.add_incoming(region, delay, Place::Credits(at));
+                self.credits.push(Lane::new(u64::MAX));
+                self.add_incoming(region, delay, Place::Credits(narrow(at)));
                 at
             })
         });
-        let lane = at.map(|at| &mut self.credits[at]);
-        match lane.filter(|lane| lane.events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp))) {
-            Some(lane) => {
+        let is_last =
+            |&at: &usize| self.credits[at].events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp));
+        match at.filter(is_last) {
+            Some(at) => {
                 let (link, vc) = (channel / u32::from(vcs), narrow(channel % u32::from(vcs)));
-                lane.events.push_back(Credit { time, stamp, link, vc });
+                self.credits[at].events.push_back(Credit { time, stamp, link, vc });
                 if self.strict {
-                    let at = lane.head;
-                    self.came(at, key(time, stamp));
+                    self.came(Place::Credits(narrow(at)), key(time, stamp));
                 }
             }
             None => {
-                self.came(OTHERS, key(time, stamp));
+                self.came(Place::Others, key(time, stamp));
                 self.others.push(Event { time, stamp, what: CREDIT | channel });
             }
         }
@@ -107,7 +99,6 @@ impl Events {
 
     fn add_incoming(&mut self, region: usize, delay: u64, place: Place) {
         self.incoming.push(Incoming { region, delay, place });
-        self.places.push(place);
-        self.heads.push(NEVER);
+        self.places.push((NEVER, place));
     }
 }
