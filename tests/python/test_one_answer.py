@@ -131,6 +131,42 @@ def test_plans_for_files_of_gpus_have_one_clock(target: str) -> None:
     assert "timed by their thread blocks" in refusal("plan", "allreduce", *where, "--model", "packets")
 
 
+@pytest.mark.parametrize("seed", range(40 if SOAK else 8))
+def test_a_file_of_msccl_is_read_alike_by_all_commands(seed: int, tmp_path: Path) -> None:
+    """The collective of a file is the one that the file states, unless the command line states another."""
+    draw = random.Random(seed)
+    kind = draw.choice(["allreduce", "reduce", "broadcast", "reduce-scatter"])
+    op, dtype, ranks = draw.choice(["sum", "max", "min"]), draw.choice(["f32", "f16", "i64"]), draw.randint(2, 5)
+    root = draw.randrange(ranks) if kind in ("reduce", "broadcast") else 0
+    file, stored = str(tmp_path / "a.xml"), str(tmp_path / "a.sched")
+    where = ("--machine", "archer", "--ranks", str(ranks), "--bytes", "960", "--format", "msccl-xml", "-o", file)
+    made = call("emit", kind, *where, "--op", op, "--dtype", dtype, "--root", str(root))
+    assert made.code == 0, made.err
+    others = {"--op": ["sum", "max"], "--dtype": ["f32", "f64"], "--root": ["0", "1"]}
+    given = [
+        word for name in draw.sample(sorted(others), draw.randint(0, 1)) for word in (name, draw.choice(others[name]))
+    ]
+    given += draw.choice([[], ["--bytes", "1920"]])
+    of_import = call("import", file, "--format", "msccl-xml", "-o", stored, *given)
+    of_file = call("verify", file, "--require", "ranks", *given)
+    if of_import.code:
+        # Another root than the file's has another input.
+        assert (of_file.code, of_file.err) == (of_import.code, of_import.err)
+        return
+    imported = call("verify", stored, "--require", "ranks")
+    assert of_file.code == imported.code
+    assert of_file.out.split(", ")[0] == imported.out.split(", ")[0]
+    if not given:
+        count, name = un.load(file).elements, un.load(file).dtype
+        assert f"{kind} of {count} {dtype} on {ranks} ranks" in of_file.out
+        assert name == dtype
+        assert un.load(file).operator == op
+        assert un.load(file).root == root
+        noted = "results of the file may differ between ranks" in made.out
+        plan = call("verify", kind, *where[:6], "--op", op, "--dtype", dtype, "--root", str(root), "--require", "ranks")
+        assert noted is (plan.code == 0 and of_file.code == 1)
+
+
 #: Presets and shapes: whole and partial rows of grids, boxes, and lines.
 PARTS = [
     ("dgx-a100-x2", "16"), ("dgx-a100-x4", "8"), ("dgx-a100-x4", "24"),

@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import click
+
 from unisono import Schedule
+from unisono.base.facts import has_root, reduces
 from unisono.base.inputs import element_count
 from unisono.base.reports import GpuPlanFinding, GpuPlanProof, MscclFinding, MscclProof
 from unisono.cli._bits import bits_text, print_verdict, verdict
 from unisono.cli._failures import NO
 from unisono.cli._output import print_fields, print_json, print_lines, working
+from unisono.cli._sources import given_values
 from unisono.planning.emission import import_schedule
 from unisono.planning.gpu_plans import check_gpu_plan, check_msccl
 
@@ -24,8 +28,6 @@ _SIZES = {
 
 def verify_plan(
     path: str,
-    size: tuple[int | None, str | None],
-    dtype: str | None,
     method: str,
     require: str | None,
     as_json: bool,
@@ -34,11 +36,11 @@ def verify_plan(
     processors: int | None,
 ) -> int:
     """Checks the plan and prints the proved properties, and each fault with the shortest run that shows it."""
-    elements, in_bytes = size
-    if elements is not None or in_bytes is not None:
-        elements = element_count(elements, in_bytes, dtype or "f32", "verify")
+    stated = stated_values(path, "mscclpp", "verify")
     with working("checking"):
-        found = check_gpu_plan(path, elements, dtype, trust_relaxed=trust_relaxed, method=method, processors=processors)
+        found = check_gpu_plan(
+            path, stated["elements"], stated["dtype"], trust_relaxed=trust_relaxed, method=method, processors=processors
+        )
     required = verdict(require, found["bits"], found["unlike_elements"])
     if as_json:
         print_json(found if required is None else {**found, "required": required})
@@ -79,16 +81,44 @@ def _place(fault: GpuPlanFinding) -> str:
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)
 
 
-def check_file(path: str, options: dict[str, Any], method: str, processors: int | None) -> tuple[Schedule, MscclProof]:
+def stated_values(path: str, source: str, verb: str) -> dict[str, Any]:
+    """Returns the number of elements, the type, the operator and the root that the command line states for a file.
+
+    A value that is not stated is None, so that the file's own counts. Bytes are of the stated type, or else of the
+    file's. Prints a note for each stated value that differs from the file's.
+
+    Raises:
+        InputError: the size is not valid, or the file is not of the format ``source``.
+        OSError: the file cannot be read.
+
+    """
+    stated = given_values("elements", "bytes", "dtype", "op", "root")
+    in_bytes = stated.pop("bytes")
+    # A plan of MSCCL++ states no type and no operator.
+    if source != "msccl-xml" or (in_bytes is None and all(stated[name] is None for name in ("dtype", "op", "root"))):
+        dtype = stated["dtype"] or "f32"
+    else:
+        own = import_schedule(path, source)
+        dtype = stated["dtype"] or own.dtype
+        values: dict[str, str | int] = {"dtype": own.dtype}
+        values |= {"op": own.operator} if reduces(own.collective) else {}
+        values |= {"root": own.root} if has_root(own.collective) else {}
+        for name, value in values.items():
+            if stated[name] not in (None, value):
+                click.echo(f"note: the file is read with --{name} {stated[name]} in place of {value}", err=True)
+    if stated["elements"] is not None or in_bytes is not None:
+        stated["elements"] = element_count(stated["elements"], in_bytes, dtype, verb)
+    return stated
+
+
+def check_file(path: str, method: str, processors: int | None) -> tuple[Schedule, MscclProof]:
     """Returns the schedule of a file of MSCCL, and the result of the file's check for all its buffers and sizes.
 
-    If ``options`` state a size, the schedule and the result are for this size only.
+    If the command line states a size, the schedule and the result are for this size only.
     """
-    elements, in_bytes, dtype = options["elements"], options["bytes"], options["dtype"]
-    if elements is not None or in_bytes is not None:
-        elements = element_count(elements, in_bytes, dtype or "f32", "verify")
-    asked = elements, dtype, options["op"], options["root"]
-    return import_schedule(path, "msccl-xml", *asked), check_msccl(path, *asked, method=method, processors=processors)
+    stated = stated_values(path, "msccl-xml", "verify")
+    found = check_msccl(path, **stated, method=method, processors=processors)
+    return import_schedule(path, "msccl-xml", **stated), found
 
 
 def place_of_step(found: MscclFinding) -> str:

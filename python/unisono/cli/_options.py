@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
@@ -168,9 +167,11 @@ def schedule_of(
     )
     size: dict[str, Any] = {}
     if of_gpus:
-        named = click.get_current_context().get_parameter_source("dtype") is ParameterSource.COMMANDLINE
-        count = element_count(options["elements"], options["bytes"], options["dtype"]) if sized else None
-        size = {"elements": count, "dtype": options["dtype"] if named else None}
+        # Imported late, because only plans for GPUs need it.
+        from unisono.cli._gpu_plans import stated_values
+
+        stated = stated_values(what, "msccl-xml" if what.endswith(".xml") else "mscclpp", verb)
+        size = {"elements": stated["elements"], "dtype": stated["dtype"]}
     schedule = unisono.load(what, **size)
     if not runs:
         # The report of a simulation contains these notes already.

@@ -5,6 +5,7 @@ is an error with the reason, because the user of the option expects an effect.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -252,6 +253,12 @@ def note_unused(collective: str) -> None:
     for name, what in without:
         if name in given and str(context.params.get(name)) != str(defaults[name]):
             click.echo(f"note: a collective of kind {collective} has no {what}; {given[name]} is not used", err=True)
+
+
+def given_values(*names: str) -> dict[str, Any]:
+    """Returns the values of these parameters by name; None for one that is not given on the command line."""
+    context, given = click.get_current_context(), _given()
+    return {name: context.params[name] if name in given else None for name in names}
 
 
 def _given() -> dict[str, str]:

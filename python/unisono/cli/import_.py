@@ -1,11 +1,13 @@
 """`unisono import`: reads another tool's schedule."""
 
+from typing import Any
+
 import click
 
 from unisono.base.files import check_writable, save
-from unisono.base.inputs import element_count
 from unisono.cli._completion import of_names
 from unisono.cli._endings import SCHEDULE_FILES, check_ending
+from unisono.cli._gpu_plans import stated_values
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import counted, one_of, print_json, print_lines, working
 from unisono.cli._sources import note_unused
@@ -41,20 +43,14 @@ def import_(
     file: str,
     source: str,
     output: str,
-    elements: int | None,
-    bytes: str | None,
-    dtype: str | None,
-    op: str | None,
-    root: int | None,
     as_json: bool,
+    **_: Any,
 ) -> None:
     """Converts the schedule in FILE to a schedule file, which `unisono verify` can prove."""
     check_ending(output, SCHEDULE_FILES)
     check_writable(output)
-    if elements is not None or bytes is not None:
-        elements = element_count(elements, bytes, dtype or "f32", "import")
     with working("reading"):
-        schedule = import_schedule(file, source, elements=elements, dtype=dtype, op=op, root=root)
+        schedule = import_schedule(file, source, **stated_values(file, source, "import"))
     note_unused(schedule.collective)
     notes = list(schedule.notes)
     if schedule.has_thread_blocks:

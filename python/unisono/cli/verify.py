@@ -112,9 +112,8 @@ def verify(
     check_contributors("--require", require, contributors)
     if file_or_collective is not None and file_types.is_gpu_plan(file_or_collective):
         refuse_unused(GPU_PLAN)
-        size = options["elements"], options["bytes"]
         checks: dict[str, Any] = {"trust_relaxed": trust_relaxed, "processors": processors}
-        return verify_plan(file_or_collective, size, options["dtype"], method, require, as_json, **checks)
+        return verify_plan(file_or_collective, method, require, as_json, **checks)
     refuse_unused(NOT_A_GPU_PLAN)
     if file_or_collective is None or not file_or_collective.endswith(".xml"):
         refuse_unused(NO_FILE_FOR_GPUS)
@@ -137,7 +136,7 @@ def verify(
     if file_or_collective.endswith(".xml"):
         refuse_unused(MSCCL, MSCCL_ON_NO_MACHINE if machine is None else ())
         with working("checking"):
-            schedule, found = check_file(file_or_collective, options, method, processors)
+            schedule, found = check_file(file_or_collective, method, processors)
         if machine is not None:
             schedule = schedule.on(machine_of(machine, options))
         note_unused(schedule.collective)

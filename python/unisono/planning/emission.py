@@ -74,7 +74,15 @@ def emission_notes(schedule: Schedule, target: str, files: Mapping[str, str | by
     With ``files``, the result of :func:`emit_files`, only sentences that apply to these files are returned.
     """
     texts = None if files is None else [text for text in files.values() if isinstance(text, str)]
-    return _core.emission_notes(schedule, names.format_of(names.named("the target", target)), texts)
+    form = names.format_of(names.named("the target", target))
+    notes = _core.emission_notes(schedule, form, texts)
+    # A step of MSCCL fixes the order of its operands, which changes the bits of operators other than a sum.
+    if form == "msccl-xml" and texts and schedule.operator != "sum" and schedule.verify().repeatable:
+        found = _core.check_plan(texts[0], "msccl-xml")
+        if found["complete"] and not found["repeatable"]:
+            reason = found["unlike_elements"] or "its steps have another order of operands"
+            notes.append(f"results of the file may differ between ranks, and those of the schedule do not: {reason}")
+    return notes
 
 
 def emit(
