@@ -12,7 +12,7 @@ import unisono as un
 from unisono.planning.decision_tables import read_table
 from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.programs import read_workload
-from unisono.planning.shards import merge_parts
+from unisono.planning.shards import merge_parts, signed
 
 from .test_gpu_plans import allgather
 
@@ -129,7 +129,14 @@ def _part() -> Any:
         "baseline_ratio": 1.0,
     }
     names = {"collective": "allreduce", "machine": "archer", "asked": "x"}
-    return {"unisono_sweep": 1, **names, "lengths": 1, "total": 1, "notes": ["n"], "shard": [1, 1], "points": [point]}
+    return {"unisono_sweep": 2, **names, "lengths": 1, "total": 1, "notes": ["n"], "shard": [1, 1], "points": [point]}
+
+
+def _merge(path: Path) -> object:
+    """Merges a part with a valid checksum."""
+    part = json.loads(path.read_text())
+    path.write_text(json.dumps(signed(part) if isinstance(part, dict) else part))
+    return merge_parts([path])
 
 
 def _table() -> Any:
@@ -187,7 +194,7 @@ READERS = {
     # A file without a group that the traces name is taken for a file of another program.
     "groups": Reader(_traces, _groups, _accepts(" list null number text true")),
     "kineto": Reader(lambda path: read_workload(path, strict=True), _kineto, _KINETO),
-    "part": Reader(lambda path: merge_parts([path]), _part, _accepts(*(f"points.*.{key} null" for key in _OPTIONAL))),
+    "part": Reader(_merge, _part, _accepts(*(f"points.*.{key} null" for key in _OPTIONAL))),
     "table": Reader(
         read_table,
         _table,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.planning.shards import signed
 
 from .conftest import PROGRAM, call, json_of, refusal, written
 from .test_limits import heed, past_the_start
@@ -103,11 +104,25 @@ def test_wrong_parts_are_refused(damage: Any, reason: str, tmp_path: Path) -> No
         made.append(json.loads(part.read_text()))
     paths = []
     for at, contents in enumerate(damage(made)):
-        path = written(tmp_path / f"damaged-{at}.json", json.dumps(contents))
+        path = written(tmp_path / f"damaged-{at}.json", json.dumps(signed(contents)))
         paths.append(str(path))
     ran = call("merge", *paths)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert reason in ran.err
+
+
+def test_changed_parts_are_refused(tmp_path: Path) -> None:
+    """Any change of a value is refused, also one to another value of its type."""
+    part = tmp_path / "part.json"
+    call(*SWEEP, "--shard", "1/1", "-o", str(part))
+    text = part.read_text()
+    assert call("merge", str(part)).code == 0
+    changes = [("seconds", -1.0), ("seconds", 1e308), ("cycles", -1), ("elements", -1), ("shape", []), ("best", "x")]
+    for key, value in [*changes, ("seconds", float("nan")), ("baseline_ratio", 0.0)]:
+        changed = json.loads(text)
+        changed["points"][0][key] = value
+        part.write_text(json.dumps(changed))
+        assert "is a damaged part of a sweep" in refusal("merge", str(part))
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0"])

@@ -26,7 +26,7 @@ from unisono.base.typed_json import has_type
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-__all__ = ["OWN", "KeptPoints", "ShardEnded", "is_file_of_points", "key_of", "merge_points", "results"]
+__all__ = ["OWN", "KeptPoints", "ShardEnded", "checksum_of", "is_file_of_points", "key_of", "merge_points", "results"]
 
 #: The maximum number of points that are submitted to an executor ahead of the point whose result is awaited. A study
 #: may have millions of points.
@@ -231,7 +231,7 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
                         raise self._damaged(number)
                 else:
                     key, value, checksum = read
-                    if checksum != _checksum(key, value):
+                    if checksum != checksum_of(key, value):
                         raise self._damaged(number)
                     self._put(key, value)
             except (ValueError, TypeError, RecursionError):
@@ -290,7 +290,7 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
         """Writes a point, unless it is saved already, and returns its value as a later read returns it."""
         with self._lock:
             if key not in self._found:
-                self._write([key, value, _checksum(key, value)])
+                self._write([key, value, checksum_of(key, value)])
                 self._found[key] = json.loads(json.dumps(value))
             return self._found[key]
 
@@ -331,7 +331,8 @@ def merge_points(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLik
         return len(kept)
 
 
-def _checksum(key: str, value: object) -> str:
+def checksum_of(key: str, value: object) -> str:
+    """Returns the checksum of a named value of JSON, which shows that no other program changed the value."""
     return sha256(_line([key, value])).hexdigest()[:16]
 
 

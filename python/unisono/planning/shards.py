@@ -7,19 +7,26 @@ from typing import Any
 from unisono._core import InputError
 from unisono.base.files import read_json, title
 from unisono.base.reports import SweepPoint
+from unisono.base.studies import checksum_of
 from unisono.base.typed_json import has_type
 from unisono.planning.sweeps import merge_shards
 
 __all__ = ["merge_parts", "part_of"]
 
-_VERSION = 1
+_VERSION = 2
 #: The keys whose values are equal in all parts of one sweep.
 _STUDY = ("collective", "machine", "lengths", "total", "asked", "notes")
 
 
 def part_of(study: Mapping[str, Any], shard: tuple[int, int], points: Sequence[SweepPoint]) -> dict[str, Any]:
     """Returns the contents of a shard's file: the study, with the keys of :data:`_STUDY`, and the points."""
-    return {"unisono_sweep": _VERSION, **study, "shard": list(shard), "points": list(points)}
+    return signed({"unisono_sweep": _VERSION, **study, "shard": list(shard), "points": list(points)})
+
+
+def signed(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a part with the checksum of its other values, by which a reader refuses values of another program."""
+    values = {key: value for key, value in part.items() if key != "checksum"}
+    return {**values, "checksum": checksum_of("sweep", values)}
 
 
 def merge_parts(paths: Sequence[str | os.PathLike[str]]) -> tuple[dict[str, Any], list[SweepPoint]]:
@@ -55,22 +62,20 @@ def merge_parts(paths: Sequence[str | os.PathLike[str]]) -> tuple[dict[str, Any]
 
 def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     part = read_json(path, kind="a part of a sweep, as `unisono sweep --shard` writes it")
-    if isinstance(part, dict):
-        part.setdefault("notes", [])
     if not isinstance(part, dict) or part.get("unisono_sweep") != _VERSION or part["unisono_sweep"] is True:
         raise InputError(f"'{title(path)}' is no part of a sweep; 'unisono sweep --shard I/N -o PART' writes one")
     shard: Any = part.get("shard")
     points: Any = part.get("points")
     whole = isinstance(shard, list) and len(shard) == 2 and all(type(number) is int for number in shard)
     if (
-        not whole
+        part != signed(part)
+        or not whole
         or not 1 <= shard[0] <= shard[1] <= 10**6
         or not has_type(points, list[SweepPoint])
         or not all(isinstance(part.get(key), str) for key in ("collective", "machine", "asked"))
         or not all(type(part.get(key)) is int and 1 <= part[key] <= 10**9 for key in ("lengths", "total"))
         or part["total"] % part["lengths"]
-        or not isinstance(part["notes"], list)
-        or not all(isinstance(note, str) for note in part["notes"])
+        or not has_type(part.get("notes"), list[str])
     ):
-        raise InputError(f"'{title(path)}' is a damaged part of a sweep")
+        raise InputError(f"'{title(path)}' is a damaged part of a sweep; compute its points again")
     return part
