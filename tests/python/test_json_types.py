@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.base.files import read_json
 from unisono.planning.decision_tables import read_table
 from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.programs import read_workload
@@ -134,7 +135,7 @@ def _part() -> Any:
 
 def _merge(path: Path) -> object:
     """Merges a part with a valid checksum."""
-    part = json.loads(path.read_text())
+    part = read_json(path)
     path.write_text(json.dumps(signed(part) if isinstance(part, dict) else part))
     return merge_parts([path])
 
@@ -268,3 +269,33 @@ def test_values_of_other_types_are_refused(name: str, tmp_path: Path) -> None:
                 assert "\n" not in said, (place, other)
                 assert len(said) < 900, (place, other)
     assert found == reader.accepts
+
+
+def _twice(value: Any, place: Place) -> str:
+    """Returns a text of JSON in which the key at ``place`` is there twice."""
+    marked = copy.deepcopy(value)
+    inner = _at(marked, place[:-1])
+    items = list(inner.items())
+    inner.clear()
+    for key, item in items:
+        if key == place[-1]:
+            inner["twice"] = item
+        inner[key] = item
+    return json.dumps(marked).replace('"twice":', f"{json.dumps(place[-1])}:", 1)
+
+
+#: Logs of other programs, which may repeat keys.
+TRACES = {"t.0", "groups", "kineto"}
+
+
+@pytest.mark.parametrize("name", sorted(READERS.keys() - TRACES))
+def test_keys_that_are_there_twice_are_refused(name: str, tmp_path: Path) -> None:
+    reader, path = READERS[name], tmp_path / f"{name}.json"
+    document = reader.document()
+    taken = []
+    for named, place in {_name(place): place for place in _places(document)}.items():
+        if place and isinstance(place[-1], str):
+            path.write_text(_twice(document, place))
+            if _refusal(reader, path) is None:
+                taken.append(named)
+    assert taken == []

@@ -310,10 +310,12 @@ def test_pages_of_probes_diagnoses_and_expectations(tmp_path: Path) -> None:
     draw = random.Random(9)
     for name in ("probe.json", "d.json", "e.json"):
         whole = (tmp_path / name).read_text()
+        # Each value by which the pages divide is 0 once.
+        divisors = [match.span(1) for match in re.finditer(r'"(?:expected|bytes|ceiling)": ([0-9.e+-]+)', whole)][:8]
         numbers = [match.span() for match in re.finditer(r"[0-9]+(\.[0-9]+)?|\"[a-zA-Z_]+\"", whole)]
-        for _ in range(40):
-            low, high = draw.choice(numbers)
-            other = draw.choice(["NaN", "null", "-1", "1e999", '"x"', "[]", "{}", "18446744073709551616"])
+        others = ["NaN", "null", "0", "-1", "1e999", '"x"', "[]", "{}", "18446744073709551616"]
+        drawn = [(draw.choice(numbers), draw.choice(others)) for _ in range(40)]
+        for (low, high), other in [*drawn, *((span, "0") for span in divisors)]:
             (tmp_path / "bad.json").write_text(whole[:low] + other + whole[high:])
             ran = call("view", str(tmp_path / "bad.json"), "-o", str(tmp_path / "page.html"))
             assert ran.code in (0, 2), ran.err

@@ -31,6 +31,7 @@ __all__ = [
     "is_file",
     "is_folder",
     "load",
+    "parse_json",
     "read_bytes",
     "read_inside",
     "read_json",
@@ -164,17 +165,36 @@ def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION
     """Reads a file of JSON. ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
-        InputError: the text is not JSON (the message names the line), nests too deeply, or cannot be read as in
-            :func:`read_text`.
+        InputError: the text is not JSON (the message names the line), has a key twice, nests too deeply, or cannot be
+            read as in :func:`read_text`.
         OSError: the file cannot be read.
 
     """
     try:
-        return json.loads(read_text(path, most, kind))
+        return parse_json(read_text(path, most, kind))
     except RecursionError:
         raise InputError(f"'{title(path)}' is not read: its JSON nests too deeply") from None
     except ValueError as error:
         raise InputError(f"'{title(path)}' is not JSON: {error}") from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Returns the value of a text of JSON that another program may have written.
+
+    Raises:
+        ValueError: the text is not JSON, or an object has a key twice, of which one value would be lost.
+        RecursionError: the text nests too deeply.
+
+    """
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {shown(next(key for key in made if keys.count(key) > 1))} is there twice")
+    return made
 
 
 def read_inside(folder: str | os.PathLike[str], named: str, what: str) -> str:

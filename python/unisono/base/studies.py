@@ -19,7 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from unisono._core import InputError, Machine, __version__, limits_follow, limits_now
-from unisono.base.files import check_regular, check_writable, exists, file_name, title
+from unisono.base.files import check_regular, check_writable, exists, file_name, parse_json, title
 from unisono.base.limits import limits, set_cores
 from unisono.base.typed_json import has_type
 
@@ -225,7 +225,7 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
             if not line.endswith(b"\n"):
                 break
             try:
-                read = json.loads(line)
+                read = parse_json(line)
                 if number == 0:
                     if read != _HEAD:
                         raise self._damaged(number)

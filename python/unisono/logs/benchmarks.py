@@ -5,7 +5,6 @@ vector: the OSU benchmarks and IMB-MPI1 state the bytes of one block of a gather
 does.
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from unisono._core import InputError
-from unisono.base.files import read_text, title
+from unisono.base.files import parse_json, read_text, title
 from unisono.base.messages import shown
 from unisono.logs.collectives import LeftOut, Measured, read_log
 from unisono.logs.remarks import Remark, hosts, remarks
@@ -292,7 +291,7 @@ def _inspected(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
     for place, line in enumerate(text.splitlines(), 1):
         where = f"{origin}, line {place}"
         try:
-            record: Any = json.loads(line) if line.strip() else {}
+            record: Any = parse_json(line) if line.strip() else {}
             if "coll_perf" not in record:
                 continue
             of, head = record["coll_perf"], record["header"]
@@ -323,7 +322,7 @@ def _inspected(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
 def _tuned(text: str, origin: str) -> list[Measured]:
     """Returns the times of the contender that `unisono tune` chose at each size."""
     try:
-        report: Any = json.loads(text)
+        report: Any = parse_json(text)
     except ValueError as e:
         raise InputError(f"{origin} is no JSON: {e}") from None
     cells = report.get("cells")

@@ -7,13 +7,13 @@ The input consists of dumps of PyTorch's flight recorder, one for each rank, as 
 ``collective_seq_id``, which is equal on all ranks.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from unisono._core import InputError
+from unisono.base.files import parse_json
 from unisono.base.messages import cut, shown
 from unisono.logs import pickles as plain_pickles
 
@@ -116,7 +116,7 @@ def read_dump(data: bytes, label: str) -> Dump:
         value = plain_pickles.loads(data, label)
     else:
         try:
-            value = json.loads(data)
+            value = parse_json(data)
         except (ValueError, RecursionError) as damage:
             raise InputError(f"{label} is damaged JSON: {damage}") from None
     if not isinstance(value, dict) or not isinstance(value.get("entries", []), list) or "version" not in value:
@@ -132,7 +132,7 @@ def _groups(config: object, label: str) -> dict[str, tuple[str, tuple[int, ...]]
     for name, of in config.items() if isinstance(config, dict) else ():
         members = of.get("ranks") if isinstance(of, dict) else None
         try:
-            ranks = json.loads(members) if isinstance(members, str) else None
+            ranks = parse_json(members) if isinstance(members, str) else None
         except (ValueError, RecursionError):
             ranks = None
         if not isinstance(ranks, list) or not all(isinstance(rank, int) and 0 <= rank < 1 << 24 for rank in ranks):

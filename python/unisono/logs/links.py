@@ -10,13 +10,13 @@ The contents decide the format:
 - a table in CSV with the columns ``src``, ``dst``, ``gb_per_second`` and optionally ``by`` (``copy`` or ``kernel``).
 """
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from unisono._core import InputError
+from unisono.base.files import parse_json
 from unisono.base.messages import shown
 from unisono.logs.rows import cells, first_row, number
 
@@ -284,7 +284,7 @@ def _interface(rows: list[tuple[int, list[str]]], columns: list[str], title: str
 def _profile(text: str, origin: str) -> LinkLog:
     """Reads a profile of TACCL, whose times may be scaled by a common factor."""
     try:
-        given = json.loads(text)
+        given = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{origin} begins as JSON and is none: {error}") from None
     if "alpha" not in given:

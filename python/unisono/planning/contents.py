@@ -54,6 +54,8 @@ __all__ = ["Contents", "contents"]
 _OF_FINDINGS = ("kind", "collective", "ranks", "log", "bytes")
 #: The keys of lists that are the table of a report; the first one that has rows is shown.
 _TABLES = ("candidates", "collectives", "rows", "points", "bounds", "beside", "diagnostics")
+#: The exceptions that values of another program cause in code that reads them as values of Unisono.
+FAULTS_OF_VALUES = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, csv.Error)
 #: The number of columns of points that are shown.
 _COLUMNS = 8
 #: The columns of the table of communication between tasks.
@@ -109,7 +111,7 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
         facts, rows, text = _READERS[form](name)
         columns = list(dict.fromkeys(column for row in rows for column in row))
         rows = [{column: row.get(column) for column in columns} for row in rows]
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, csv.Error):
+    except FAULTS_OF_VALUES:
         # JSON and CSV files of other programs may begin like those of Unisono.
         raise InputError(f"'{title(path)}' begins like a {form}, and is damaged or something else") from None
     if lines is not None:

@@ -13,7 +13,7 @@ from unisono.base.files import MOST_DESCRIPTION_BYTES, check_writable, load, rea
 from unisono.base.html import time_text
 from unisono.base.messages import shown
 from unisono.machines.descriptions import machine
-from unisono.planning.contents import Contents, contents
+from unisono.planning.contents import FAULTS_OF_VALUES, Contents, contents
 from unisono.viewing import candidates, curves, drawn, machines, schedules, traces
 from unisono.viewing.page import page
 
@@ -102,7 +102,7 @@ def _file(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     try:
         return _page(title(Path(name).name), found.form, _seen(found, name))
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+    except FAULTS_OF_VALUES:
         # JSON and CSV files of other programs may begin like files of Unisono, with other contents.
         raise InputError(f"'{title(path)}' begins like a {found.form}, and is damaged or something else") from None
 
