@@ -1,6 +1,7 @@
 """The documents name every command, option and algorithm, and their links are valid."""
 
 import csv
+import itertools
 import re
 import runpy
 import sys
@@ -162,14 +163,29 @@ def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     exec(compile(program, f"docs/{page}", "exec"), {})
 
 
+def steps(text: str) -> list[tuple[str, str]]:
+    """Returns the command lines of a page with the output that the page shows for each."""
+    shown = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    found = [step.partition("\n") for block in shown for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [(line, output) for line, _, output in found]
+
+
+@pytest.mark.parametrize("page", [page for page in DOCS if page.name != "README.md"], ids=lambda path: path.name)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    """Commands with a shown output print it, if all their files are presets or outputs of earlier commands."""
+    for line, output in steps(page.read_text()):
+        program, _, *words = line.partition(" | ")[0].split()
+        reads = {word for before, word in itertools.pairwise(["", *words]) if "." in word and before != "-o"}
+        if program == "unisono" and output and all((tmp_path / word).exists() for word in reads):
+            assert printed(line, tmp_path) == output, line
+
+
 def test_own_network_prints_what_the_page_shows(tmp_path: Path) -> None:
     """The commands of the page, in order, on its list of cables, print the shown output."""
     text = (ROOT / "docs" / "own-network.md").read_text()
     (cables,) = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "six.txt").write_text(cables)
-    shown = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    for step in (step for block in shown for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]):
-        line, _, output = step.partition("\n")
+    for line, output in steps(text):
         assert printed(line, tmp_path) == output, line
     assert (tmp_path / "six.png").read_bytes().startswith(b"\x89PNG")
 
