@@ -178,7 +178,39 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 def test_a_missing_file_is_refused_with_its_kind(words: tuple[str, ...], accepted: str) -> None:
     ran = call(*words)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert f"there is no such file; accepted is {accepted}" in ran.err
+    assert (
+        f"there is no file '{words[words.index('--jobs') + 1 if '--jobs' in words else 1]}'; accepted is {accepted}"
+        in ran.err
+    )
+
+
+@pytest.mark.parametrize("words", [("show", "a.json"), ("verify", "a.sched"), ("simulate", "--goal", "a.goal")])
+def test_a_missing_file_has_one_sentence(words: tuple[str, ...]) -> None:
+    assert_one_sentence(call(*words), f"there is no file '{words[-1]}'")
+
+
+@pytest.mark.parametrize("command", ["show", "view"])
+@pytest.mark.parametrize("ending", ["sched", "json", "plan", "toml", "csv"])
+def test_an_empty_file_is_said_to_be_empty(command: str, ending: str, tmp_path: Path) -> None:
+    file = str(written(tmp_path / f"a.{ending}", ""))
+    assert_one_sentence(call(command, file), f"'{file}' is empty")
+
+
+@pytest.mark.parametrize("option", ["--elements", "--bytes", "--ranks", "--root"])
+@pytest.mark.parametrize("number", ["\u0664", "1_0", "\uff11"])
+def test_numbers_have_ascii_digits(option: str, number: str) -> None:
+    given = {"--ranks": "4", "--elements": "4", option: number}
+    if option == "--bytes":
+        del given["--elements"]
+    words = [word for pair in given.items() for word in pair]
+    assert_one_sentence(call("plan", "reduce", "--machine", "archer", *words), number)
+
+
+def test_noise_is_refused_in_its_own_unit() -> None:
+    schedule = un.plan("reduce", "archer", shape=4, elements=4).schedule
+    for noise in (("exponential", -1), ("uniform", -2), ("normal", 1, -1), ("normal", 1e14, 1)):
+        with pytest.raises(un.InputError, match="accepted are nanoseconds from 0 to a day"):
+            un.simulate(schedule, "archer", noise=noise)
 
 
 def test_python_raises_the_named_exceptions() -> None:

@@ -22,6 +22,15 @@ def test_groups_hold_every_command_once() -> None:
     assert set(EXAMPLES) == set(NAMES)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_short_option_prints_the_help(name: str) -> None:
+    assert text_of(name, "-h") == text_of(name, "--help")
+
+
+def test_the_version_has_three_spellings() -> None:
+    assert text_of("version") == text_of("-V") == text_of("--version")
+
+
 def test_help_lists_commands_by_group_with_their_whole_summaries() -> None:
     out: Ran = call("--help")
     assert out.code == 0

@@ -8,7 +8,7 @@ import unisono as un
 from unisono.cli import _output
 from unisono.cli._output import bandwidths_text
 
-from .conftest import call, json_of, refusal, text_of, written
+from .conftest import ROOT, call, json_of, refusal, text_of, written
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,23 @@ def test_a_sweep_finds_the_plan(collective: str, machine: str, shape: tuple[int,
     is_simulated = machine == "wse2" and plan.predicted["source"] == "simulated"
     found = un.simulate(again.schedule).seconds if is_simulated else again.predicted["seconds"]
     assert found == plan.predicted["seconds"]
+
+
+def test_a_plan_names_its_operator() -> None:
+    where = ("--machine", "archer", "--ranks", "4", "--elements", "8", "--op", "max")
+    assert text_of("plan", "allreduce", *where).startswith("allreduce (max) of 8 f32 (32 bytes) on 4 ranks of archer\n")
+    assert text_of("plan", "allgather", *where).startswith("allgather of 8 f32")
+
+
+def test_lines_of_a_shown_file_have_a_largest_length() -> None:
+    assert max(map(len, text_of("show", str(ROOT / "examples/programs/transformer.hlo")).splitlines())) <= 200
+
+
+def test_discover_names_the_graph_that_it_wrote(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.dot")
+    assert text_of("discover", str(ROOT / "examples/tasks/nbody.py"), "--nodes", "4", "--graph", file).endswith(
+        f"\nwrote {file}\n"
+    )
 
 
 def test_a_sweep_says_its_model() -> None:

@@ -444,7 +444,9 @@ def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, d
         if origin.endswith(".json"):
             return Schedule.parse_json(text, origin)
         first = next((line for line in text.split("\n") if line.partition(";")[0].strip()), "")
-        if first and not first.lstrip().startswith("unisono-"):
+        if not first:
+            raise InputError(f"'{origin}' is no schedule: it is empty")
+        if not first.lstrip().startswith("unisono-"):
             begins = shown(first.strip())
             raise InputError(
                 f"'{origin}' is no schedule: it begins with {begins}; 'unisono show' prints what is in a file"

@@ -105,7 +105,7 @@ class _Program(click.Group):
         """
         name, found, rest = super().resolve_command(ctx, args)
         if found is not None:
-            context = found.context_class(found, **found.context_settings)
+            context = found.context_class(found, parent=ctx, **found.context_settings)
             # Wrong options are an error of the command itself.
             with suppress(click.UsageError):
                 values, _, order = found.make_parser(context).parse_args(list(rest))
@@ -127,7 +127,7 @@ class _Program(click.Group):
     metavar="FILE.py",
     help="Run this Python file first; its algorithms (unisono.algorithm) are ranked beside the built-in ones.",
 )
-@click.version_option(__version__, prog_name="unisono", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="unisono", message="%(prog)s %(version)s")
 def program(scripts: tuple[str, ...]) -> None:
     """Plans, proves, predicts and runs collective communication."""
     if scripts:
@@ -139,6 +139,7 @@ def program(scripts: tuple[str, ...]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program on the arguments of the process, or on ``arguments``, and returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    given = ["--version"] if given == ["version"] else given
     try:
         interrupts.end_at_once(False)
         # A command that repeats the same large computation prints its note once.

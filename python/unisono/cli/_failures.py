@@ -51,6 +51,9 @@ def _code(failure: BaseException) -> int:
             return say(str(failure), WRONG_INPUT)
         case Error():
             return say(str(failure), NO)
+        case FileNotFoundError() if failure.filename:
+            accepted = (failure.strerror or "").partition("; ")[2]
+            return say("; ".join(filter(None, [f"there is no file '{failure.filename}'", accepted])), WRONG_INPUT)
         case OSError():
             about = f"'{failure.filename}': " if failure.filename else ""
             text = f"{about}{failure.strerror or failure}"

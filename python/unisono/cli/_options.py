@@ -28,6 +28,7 @@ from unisono.cli._types import (
     DATATYPE,
     FILE_OR_COLLECTIVE,
     FORMAT,
+    INT,
     MACHINE,
     OPERATOR,
     Nodes,
@@ -372,7 +373,7 @@ def slow_option(of: str) -> Callable[[_Decorated], _Decorated]:
 
 nodes_option = click.option(
     "--nodes",
-    type=int,
+    type=INT,
     metavar="N",
     help="Number of nodes of a machine of kind in-network, or of boxes of a network.",
 )
@@ -387,13 +388,16 @@ site_options = _stack(
 shape_options = _stack(
     shape_option,
     click.option(
-        "--ranks", type=int, metavar="P", help="In place of --shape: the number of ranks (on a wafer, of PEs in a row)."
+        "--ranks",
+        type=INT,
+        metavar="P",
+        help="In place of --shape: the number of ranks (on a wafer, of PEs in a row).",
     ),
     site_options,
 )
 
 size_options = _stack(
-    click.option("--elements", type=int, metavar="N", help="Size of the vector or block in elements."),
+    click.option("--elements", type=INT, metavar="N", help="Size of the vector or block in elements."),
     click.option(
         "--bytes", metavar="SIZE", help="Size of the vector or block in bytes, as in 4096, 64KiB, 64K or 1.5MB."
     ),

@@ -14,6 +14,7 @@ import click
 
 from unisono import Machine
 from unisono.base import interrupts
+from unisono.base.facts import reduces
 from unisono.base.messages import counted as counted
 from unisono.base.messages import printable
 from unisono.base.reports import Bound, MemoryReport
@@ -290,7 +291,9 @@ def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
     nodes = f"{'x'.join(map(str, sides))} {'PE' if in_cycles else 'rank'}{'' if math.prod(sides) == 1 else 's'}"
     size = f"{report['elements']} {report['dtype']} ({report['bytes']} bytes)"
     each = _OF_BLOCKS.get(report["collective"])
-    what = f"{report['collective']} of {size}" + (f" {each}" if each else "")
+    op = report.get("operator", "sum")
+    op = f" ({op})" if op != "sum" and reduces(report["collective"]) else ""
+    what = f"{report['collective']}{op} of {size}" + (f" {each}" if each else "")
     return f"{what} on {nodes} of {report['machine']}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from unisono.base.files import read_text
-from unisono.cli._types import Nanoseconds
+from unisono.cli._types import INT, Nanoseconds
 from unisono.simulation.schedules import Noise
 
 _PARAMETERS = ("L", "o", "g", "G", "O", "S")
@@ -61,7 +61,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 f"--{name}",
                 f"loggops_{name}",
-                type=int if name == "S" else Nanoseconds(),
+                type=INT if name == "S" else Nanoseconds(),
                 metavar="N",
                 help=f"With --goal: {_HELP[name]}.",
             )

@@ -31,6 +31,21 @@ class _Read(click.ParamType[_T], ABC):
         """Returns the value of a text, or fails."""
 
 
+class Whole(_Read[int]):
+    """A whole number in ASCII digits; `int` also reads other digits and underscores."""
+
+    name = "integer"
+
+    def read(self, value: str) -> int:
+        """Returns the number."""
+        if not re.fullmatch("[+-]?[0-9]+", value):
+            self.fail(f"'{value}' is not a valid integer.")
+        return int(value)
+
+
+INT = Whole()
+
+
 class _Completed(_Read[_T]):
     """A value made of names in any spelling, which shells complete. The command itself reports unknown names."""
 

@@ -13,7 +13,7 @@ from unisono.cli._jobs import study, study_options
 from unisono.cli._options import json_option, limit_options, machine_option, shard_option
 from unisono.cli._output import print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._pictures import check_picture
-from unisono.cli._types import FailedBoards
+from unisono.cli._types import INT, FailedBoards
 from unisono.machines.allocation import TRACE
 
 __all__ = ["allocate"]
@@ -81,7 +81,7 @@ def _boards(report: AllocationReport) -> str:
 )
 @click.option(
     "--board",
-    type=int,
+    type=INT,
     metavar="N",
     help="On machines without boards: the number of adjacent accelerators that form a board. [default: 1]",
 )
@@ -95,13 +95,13 @@ def _boards(report: AllocationReport) -> str:
 )
 @click.option(
     "--samples",
-    type=int,
+    type=INT,
     default=1000,
     show_default=True,
     metavar="N",
     help="Number of random samples of failures and jobs.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the samples.")
+@click.option("--seed", type=INT, default=0, show_default=True, metavar="S", help="Seed of the samples.")
 @study_options
 @shard_option
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the boards of each job of the first sample.")

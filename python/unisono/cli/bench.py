@@ -13,7 +13,7 @@ from unisono.base.reports import PlanRow
 from unisono.cli._measurements import ALIKE, fingerprint, import_alike, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_notes, print_table, progress
-from unisono.cli._types import COLLECTIVE
+from unisono.cli._types import COLLECTIVE, INT
 from unisono.mpi.collectives import MEASURED, Collectives, buffers
 from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_alike, check_several, together
@@ -44,7 +44,7 @@ _MOST_COUNT = 2**31 - 1
     metavar="LIST",
     help="Sizes in bytes, multiples of 4, counted as --bytes of 'unisono plan'.",
 )
-@click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Number of interleaved rounds.")
+@click.option("--rounds", type=INT, default=6, show_default=True, metavar="N", help="Number of interleaved rounds.")
 @json_option
 def bench(collective: str, plan_file: str | None, vs: str, sizes: str, rounds: int, as_json: bool) -> int:  # noqa: ARG001
     """Times COLLECTIVE by the MPI library, in alternation with a plan if one is given, under mpiexec."""

@@ -22,7 +22,7 @@ from unisono.cli._output import (
     progress,
 )
 from unisono.cli._sources import MEASURED_RANKS, OF_LOGS, refuse_unused
-from unisono.cli._types import MACHINE, Lengths
+from unisono.cli._types import INT, MACHINE, Lengths
 from unisono.lab.session import time_scale
 from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_several, together
@@ -39,7 +39,7 @@ __all__ = ["calibrate"]
 @click.option("--name", metavar="NAME", help="The machine's name in the file [calibrated, or that of --machine].")
 @click.option(
     "--rounds",
-    type=int,
+    type=INT,
     default=200,
     show_default=True,
     metavar="N",
@@ -66,7 +66,7 @@ __all__ = ["calibrate"]
 )
 @click.option(
     "--points",
-    type=int,
+    type=INT,
     metavar="N",
     help="With --from: fit to N sizes of each collective and number of ranks, and predict the others [all].",
 )

@@ -20,7 +20,7 @@ from unisono.cli._sources import (
     NOT_A_SCRIPT,
     refuse_unused,
 )
-from unisono.cli._types import MACHINE
+from unisono.cli._types import INT, MACHINE
 from unisono.discovery.devices import device_lines, device_table
 from unisono.discovery.prediction import Prediction, sum_line, total_lines
 from unisono.pictures.graphs import KINDS, Source, check_graph, of_json, write_graph
@@ -32,7 +32,7 @@ __all__ = ["discover"]
 @click.command()
 @click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
-@click.option("--nodes", type=int, required=True, metavar="M", help="Number of ranks that share the work.")
+@click.option("--nodes", type=INT, required=True, metavar="M", help="Number of ranks that share the work.")
 @click.option(
     "--rules",
     metavar="NAME",
@@ -50,8 +50,8 @@ __all__ = ["discover"]
     help="With --machine: the model of the prediction [the machine's].",
 )
 @click.option("--simulate", is_flag=True, help="With --machine: also run every operation on the machine's simulator.")
-@click.option("--devices", type=int, metavar="D", help="Each rank drives D devices; list the copies of one rank.")
-@click.option("--rank", type=int, metavar="R", default=0, help="With --devices: the rank whose copies are listed [0].")
+@click.option("--devices", type=INT, metavar="D", help="Each rank drives D devices; list the copies of one rank.")
+@click.option("--rank", type=INT, metavar="R", default=0, help="With --devices: the rank whose copies are listed [0].")
 @click.option(
     "--device-machine",
     type=MACHINE,
@@ -143,6 +143,8 @@ def discover(
         print_lines("")
         print_table(titles, rows, right=["times", "copies", "bytes", "µs each"])
         print_lines("", *device_lines(found["devices"]))
+    if graph:
+        print_lines(f"wrote {graph}")
 
 
 def _print_forwards(found: DiscoveryReport) -> None:

@@ -11,6 +11,7 @@ from unisono.cli._gpu_plans import stated_values
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import counted, one_of, print_json, print_lines, working
 from unisono.cli._sources import note_unused
+from unisono.cli._types import INT
 from unisono.planning.emission import IMPORTED_FORMATS, import_schedule
 
 __all__ = ["import_"]
@@ -29,14 +30,14 @@ __all__ = ["import_"]
 @click.option("-o", "--output", metavar="FILE", required=True, help="The schedule file: text (.sched) or JSON (.json).")
 @click.option(
     "--elements",
-    type=int,
+    type=INT,
     metavar="N",
     help="Number of elements, in whole chunks [the file's, or one element a chunk].",
 )
 @click.option("--bytes", metavar="SIZE", help="Size of these elements in bytes, as in 64KiB.")
 @click.option("--dtype", metavar="NAME", help="The datatype [the file's, or f32].")
 @click.option("--op", metavar="NAME", help="The operator [the file's, or sum].")
-@click.option("--root", type=int, metavar="INDEX", help="The root [the file's, or 0].")
+@click.option("--root", type=INT, metavar="INDEX", help="The root [the file's, or 0].")
 @json_option
 @limit_options
 def import_(

@@ -15,6 +15,7 @@ from unisono.base.names import did_you_mean
 from unisono.cli._options import json_option, slow_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._sources import UnusedOptions, refuse_unused
+from unisono.cli._types import INT
 from unisono.cli.run import note_unserved, passing_signals
 from unisono.lab import ranks as ranks_of_lab
 from unisono.lab import session
@@ -45,7 +46,7 @@ _NOT_OF_RUN = UnusedOptions(
 @click.option(
     "--per-host",
     "places",
-    type=int,
+    type=INT,
     metavar="K",
     help="With up: the number of places for ranks on each host [the machine's number, or 1].",
 )
@@ -61,7 +62,7 @@ _NOT_OF_RUN = UnusedOptions(
     metavar="S",
     help="With up: divide rates and multiply latencies by S [the least factor that this computer can emulate].",
 )
-@click.option("-n", "--ranks", type=int, metavar="N", help="With run: the number of ranks.")
+@click.option("-n", "--ranks", type=INT, metavar="N", help="With run: the number of ranks.")
 @click.option("--plan", metavar="FILE.plan", help="With run: the plan that serves the program's collectives.")
 @click.option(
     "--report", metavar="FILE|stderr", help="With run and --plan: write a report of the calls when the program ends."

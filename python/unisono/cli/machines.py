@@ -14,6 +14,7 @@ from unisono.cli._completion import machines as presets
 from unisono.cli._options import json_option, nodes_option, shape_option
 from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_notes, print_table
 from unisono.cli._sources import LIST, refuse_unused
+from unisono.cli._types import INT
 from unisono.machines.imports import IMPORTED_NETWORKS
 
 __all__ = ["machines"]
@@ -37,7 +38,7 @@ _HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
 )
 @click.option("-o", "--output", metavar="FILE.toml", help="The machine file to write, of an import or of a preset.")
 @click.option(
-    "--boxes", type=int, metavar="N", help="With import: the number of boxes; a topology of NCCL describes one [1]."
+    "--boxes", type=INT, metavar="N", help="With import: the number of boxes; a topology of NCCL describes one [1]."
 )
 @click.option(
     "--accelerators",

@@ -8,6 +8,7 @@ from unisono import InputError
 from unisono.cli._measurements import import_alike, note_shared_cores
 from unisono.cli._options import json_option, machine_option, slow_option
 from unisono.cli._output import counted, print_json, print_lines, print_notes, print_table, working
+from unisono.cli._types import INT
 from unisono.probing import Probe, emit_probe
 from unisono.probing import probe as run
 from unisono.probing.asking import ROUNDS
@@ -22,7 +23,7 @@ _SHOWN = 30
 @click.option("--bytes", "size", metavar="SIZE", help="Size of each message [by the rates of the machine].")
 @click.option(
     "--rounds",
-    type=int,
+    type=INT,
     default=ROUNDS,
     show_default=True,
     metavar="N",

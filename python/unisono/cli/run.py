@@ -15,6 +15,7 @@ from unisono.base.files import check_writable, is_file
 from unisono.base.switches import is_on
 from unisono.cli._output import counted, print_lines
 from unisono.cli._sources import NOT_OBSERVED, NOT_PLANNED, refuse_unused
+from unisono.cli._types import INT
 from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
 from unisono.planning.plan_files import is_plan_file, ranks_of_rows
 
@@ -22,7 +23,7 @@ __all__ = ["note_unserved", "passing_signals", "run"]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("-n", "--ranks", type=int, required=True, metavar="N", help="Number of ranks.")
+@click.option("-n", "--ranks", type=INT, required=True, metavar="N", help="Number of ranks.")
 @click.option("--plan", metavar="FILE.plan", help="The plan that serves the program's collectives.")
 @click.option("--report", metavar="FILE|stderr", help="Write a report of the calls when the program ends.")
 @click.option(
@@ -151,6 +152,10 @@ def passing_signals(command: list[str], variables: dict[str, str], inner: Callab
     ``inner`` maps the command's process id to the id of the process that gets the signals, if the command only waits
     for this process and ignores signals of the keyboard. A command that still runs `_SECONDS_TO_END` seconds after a
     signal is killed.
+
+    Raises:
+        KeyboardInterrupt: the command failed after an interrupt, because launchers return codes of their own.
+
     """
     waited = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
@@ -163,16 +168,20 @@ def passing_signals(command: list[str], variables: dict[str, str], inner: Callab
     try:
         # `preexec_fn` is safe, because this process has no other thread.
         child = subprocess.Popen(command, env=variables, preexec_fn=begin)
-        ends = False
+        ends, is_interrupted = False, False
         while (code := child.poll()) is None:
             found = signal.sigtimedwait(waited, _SECONDS_TO_END) if ends else signal.sigwaitinfo(waited)
             if found is None:
                 child.kill()
+                continue
+            is_interrupted |= found.si_signo == signal.SIGINT
             # The kernel sends signals of the keyboard to the launcher too, so they are not passed on.
-            elif found.si_signo in _PASSED and found.si_code <= 0:
+            if found.si_signo in _PASSED and found.si_code <= 0:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child.pid if inner is None else inner(child.pid), found.si_signo)
                 ends = True
-        return code
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if is_interrupted and code:
+        raise KeyboardInterrupt
+    return code

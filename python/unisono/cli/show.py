@@ -4,6 +4,7 @@ import contextlib
 
 import click
 
+from unisono.base.messages import cut
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import (
     digits_text,
@@ -20,6 +21,8 @@ __all__ = ["show"]
 
 #: The number of rows and lines that are printed by default.
 _SHOWN = 20
+#: The number of characters of a line that are printed by default.
+_WIDEST = 200
 
 
 @click.command()
@@ -52,7 +55,8 @@ def show(file: str, show_all: bool, as_json: bool) -> None:
     if len(rows) < len(found.rows):
         print_lines(f"and {len(found.rows) - len(rows)} more: --all")
     if found.text:
-        print_lines("", found.text.rstrip("\n"))
+        lines = found.text.rstrip("\n").split("\n")
+        print_lines("", *(line if show_all else cut(line, _WIDEST) for line in lines))
 
 
 def _cell(form: str, name: str, value: object) -> str:

@@ -29,7 +29,7 @@ from unisono.cli._output import (
     working,
 )
 from unisono.cli._sources import BY_RECORDS, GOAL, GOAL_ON_MACHINE, MODEL_OF_RUN, NOT_DRAWN, refuse_unused
-from unisono.cli._types import TracedPes, TracePes
+from unisono.cli._types import INT, TracedPes, TracePes
 from unisono.simulation.runs import SAMPLED, Metric, check_outputs
 from unisono.simulation.traces import SIMULATORS, checked_pes
 
@@ -64,7 +64,7 @@ _OF_RUN = (
 )
 @click.option(
     "--queue-depth",
-    type=int,
+    type=INT,
     metavar="N",
     help="Number of wavelets that may wait at a router for each color and input [the machine's].",
 )
@@ -77,7 +77,7 @@ _OF_RUN = (
     help="Share of cycles in which a PE idles, as the hardware does against overheating.",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the idle cycles or of the noise."
+    "--seed", type=INT, default=0, show_default=True, metavar="N", help="Seed of the idle cycles or of the noise."
 )
 @click.option(
     "--calibrated",

@@ -24,7 +24,7 @@ from unisono.cli._output import (
 )
 from unisono.cli._pictures import check_picture
 from unisono.cli._sources import IN_ONE_THREAD, NO_PERMUTATION, refuse_unused
-from unisono.cli._types import ALGORITHM, Names, Param
+from unisono.cli._types import ALGORITHM, INT, Names, Param
 from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, MOST_JOBS, PATTERNS
 
 __all__ = ["traffic"]
@@ -55,7 +55,7 @@ __all__ = ["traffic"]
     type=click.Choice(LEVELS),
     help=f"packet simulates every packet; flow shares links fairly [packet up to {MOST_BY_PACKETS} accelerators].",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the permutation.")
+@click.option("--seed", type=INT, default=0, show_default=True, metavar="N", help="Seed of the permutation.")
 @click.option(
     "--jobs",
     type=click.IntRange(1, MOST_JOBS),

@@ -21,7 +21,7 @@ from unisono.cli._measurements import ALIKE, fingerprint, import_alike, judge, n
 from unisono.cli._options import json_option
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
 from unisono.cli._sources import JUDGED, refuse_unused
-from unisono.cli._types import FORMAT, MACHINE
+from unisono.cli._types import FORMAT, INT, MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED, Collectives, loaded_library
@@ -68,11 +68,11 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 )
 @click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure, in bytes.")
 @click.option(
-    "--candidates", type=int, default=3, show_default=True, metavar="N", help="Number of candidates at each size."
+    "--candidates", type=INT, default=3, show_default=True, metavar="N", help="Number of candidates at each size."
 )
 @click.option(
     "--rounds",
-    type=int,
+    type=INT,
     default=6,
     show_default=True,
     metavar="N",

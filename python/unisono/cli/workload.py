@@ -37,7 +37,7 @@ from unisono.cli._pictures import check_picture
 from unisono.cli._programs import parse_algorithms, parse_changes, print_step
 from unisono.cli._recording import rounds_option
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, NOT_A_SCRIPT, PROGRAM, refuse_unused
-from unisono.cli._types import MACHINE
+from unisono.cli._types import INT, MACHINE
 from unisono.machines.descriptions import by_rates
 from unisono.planning import training
 from unisono.tasks.recording import record
@@ -61,11 +61,14 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 @fail_option
 @fill_option
 @click.option(
-    "--nodes", type=int, metavar="N", help="Number of nodes of a machine of kind in-network, or of boxes of a network."
+    "--nodes",
+    type=INT,
+    metavar="N",
+    help="Number of nodes of a machine of kind in-network, or of boxes of a network.",
 )
 @click.option(
     "--minibatch",
-    type=int,
+    type=INT,
     metavar="N",
     help=f"On a machine of kind in-network: the images of each node [{training.MINIBATCH}].",
 )
@@ -83,7 +86,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     metavar="FILE|DIR",
     help="The program: HLO text of XLA, traces of Chakra or PyTorch, GOAL, or a program of tasks in JSON or Python.",
 )
-@click.option("--ranks", type=int, metavar="N", help="Number of ranks of a program of tasks.")
+@click.option("--ranks", type=INT, metavar="N", help="Number of ranks of a program of tasks.")
 @rounds_option
 @click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")
 @rate_options

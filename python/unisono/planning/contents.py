@@ -34,6 +34,7 @@ from unisono.base.files import (
     MOST_DESCRIPTION_BYTES,
     exists,
     file_name,
+    is_file,
     load,
     read_bytes,
     read_json,
@@ -103,10 +104,17 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
     name = file_name(path)
     if not exists(name):
         raise InputError(f"there is no file '{title(path)}'")
+    if is_file(name) and Path(name).stat().st_size == 0:
+        raise InputError(f"'{title(path)}' is empty")
     form = form_of(name)
     if form is None:
         known = ", ".join(_READERS)
-        raise InputError(f"'{title(path)}' is of no form that is known; known are {known}")
+        step = (
+            "'unisono discover' reads programs of tasks in Python"
+            if name.endswith(".py")
+            else "'unisono diagnose' and 'unisono calibrate --from' read logs of benchmarks"
+        )
+        raise InputError(f"'{title(path)}' is of no form that is known; {step}; known are {known}")
     try:
         facts, rows, text = _READERS[form](name)
         columns = list(dict.fromkeys(column for row in rows for column in row))

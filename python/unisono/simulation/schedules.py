@@ -258,6 +258,10 @@ def as_starts(late: Sequence[float] | None) -> list[float] | None:
     return [finite("the time when a rank begins", time) for time in items(late, message)]
 
 
+#: The nanoseconds of a day.
+_DAY_NS = 86_400e9
+
+
 def as_noise(noise: Noise | None) -> tuple[str, float, float] | None:
     """Returns noise in the form of the extension module.
 
@@ -272,6 +276,8 @@ def as_noise(noise: Noise | None) -> tuple[str, float, float] | None:
     if not isinstance(kind, str) or len(numbers) not in (1, 2):
         raise InputError(message)
     first, *second = (finite("a parameter of the noise", value) for value in numbers)
+    if not all(0 <= value <= _DAY_NS for value in (first, *second)):
+        raise InputError(f"noise is {shown(noise)}; accepted are nanoseconds from 0 to a day ({_DAY_NS:g})")
     if kind == "normal" and not second:
         raise InputError("normal noise has a mean and a deviation, as in ('normal', 100, 20)")
     return named("the kind of noise", kind), first, second[0] if second else 0.0
