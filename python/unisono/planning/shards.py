@@ -63,7 +63,9 @@ def merge_parts(paths: Sequence[str | os.PathLike[str]]) -> tuple[dict[str, Any]
 def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     part = read_json(path, kind="a part of a sweep, as `unisono sweep --shard` writes it")
     if not isinstance(part, dict) or part.get("unisono_sweep") != _VERSION or part["unisono_sweep"] is True:
-        raise InputError(f"'{title(path)}' is no part of a sweep; 'unisono sweep --shard I/N -o PART' writes one")
+        raise InputError(
+            f"'{title(path)}' is no part of a sweep of this version; 'unisono sweep --shard I/N -o PART' writes one"
+        )
     shard: Any = part.get("shard")
     points: Any = part.get("points")
     whole = isinstance(shard, list) and len(shard) == 2 and all(type(number) is int for number in shard)
