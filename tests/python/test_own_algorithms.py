@@ -139,6 +139,32 @@ def failing(case: un.AlgorithmCase) -> un.Schedule:
     raise ZeroDivisionError("by nothing")
 
 
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("raised", [KeyboardInterrupt(), SystemExit(3)], ids=repr)
+def test_an_interrupt_in_a_function_ends_the_request(raised: BaseException, named: bool, name: str) -> None:
+    @un.algorithm(name, collectives=["scan"])
+    def interrupted(case: un.AlgorithmCase) -> un.Schedule:
+        raise raised
+
+    with pytest.raises(type(raised)):
+        un.plan("scan", "archer", shape=4, elements=8, algorithm=name if named else None)
+    with pytest.raises(type(raised)):
+        [*un.sweep("scan", "archer", shapes=[4], elements=[8])]
+    un.remove_algorithm(name)
+
+
+def test_an_interrupted_function_leaves_no_file(tmp_path: Path) -> None:
+    own = written(
+        tmp_path / "own.py",
+        "import unisono as un\n@un.algorithm('own-interrupted', collectives=['allreduce'])\n"
+        "def interrupted(case):\n    raise KeyboardInterrupt\n",
+    )
+    where = ("--machine", "archer", "--ranks", "4", "--bytes", "64", "--serve", "all")
+    ran = call("--load", str(own), "plan", "allreduce", *where, "-o", str(tmp_path / "a.plan"))
+    assert (ran.code, ran.err) == (130, "error: interrupted\n")
+    assert not (tmp_path / "a.plan").exists()
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [

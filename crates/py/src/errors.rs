@@ -2,8 +2,7 @@
 
 use std::{
     cell::RefCell,
-    panic::{AssertUnwindSafe, catch_unwind},
-    rc::Rc,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
 use pyo3::{create_exception, exceptions::PyException, prelude::*};
@@ -66,6 +65,8 @@ pub fn to_python<'py, T: Serialize + ?Sized>(py: Python<'py>, value: &T) -> PyRe
 
 thread_local! {
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+    /// The exception that ends the work of [`detached`].
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// Makes panics store message and source line for [`detached`] instead of printing.
@@ -73,21 +74,25 @@ pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| PANIC.with(|p| p.replace(info.to_string().replace('\n', " ")).clear())));
 }
 
+/// Ends the work of [`detached`] on this thread with an exception that a function of the user raised.
+pub fn end_with(error: PyErr) -> ! {
+    RAISED.set(Some(error));
+    resume_unwind(Box::new(Interrupted))
+}
+
 /// Runs `f` without the interpreter lock. A panic becomes an exception with the panic's message.
 ///
 /// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises an exception, as
-/// Ctrl-C does, `f` ends and the exception is returned. Python handles signals in its main thread only. Work over a
-/// limit ([`unisono_base::limits`]) returns an `InputError`.
+/// Ctrl-C does, `f` ends and the exception is returned, as that of [`end_with`] is. Python handles signals in its main
+/// thread only. Work over a limit ([`unisono_base::limits`]) returns an `InputError`.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
     limits::refresh();
     py.detach(|| {
         let _caller = Caller::enter();
-        let raised = Rc::new(RefCell::new(None));
-        let keep = Rc::clone(&raised);
-        let signalled = move || match Python::attach(|py| py.check_signals()) {
+        let signalled = || match Python::attach(|py| py.check_signals()) {
             Ok(()) => false,
             Err(error) => {
-                *keep.borrow_mut() = Some(error);
+                RAISED.set(Some(error));
                 true
             }
         };
@@ -95,7 +100,7 @@ pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResu
             if let Some(over) = payload.downcast_ref::<OverLimit>() {
                 return input(over);
             }
-            if let (true, Some(error)) = (payload.is::<Interrupted>(), raised.take()) {
+            if let (true, Some(error)) = (payload.is::<Interrupted>(), RAISED.take()) {
                 return error;
             }
             let what = PANIC.with(|p| p.replace(String::new()));

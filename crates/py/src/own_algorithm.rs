@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{exceptions::PyException, prelude::*, types::PyDict};
 use unisono_algorithms::{
     Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Size, register, unregister,
 };
@@ -16,7 +16,7 @@ use unisono_machine::Grid;
 use unisono_schedule::verify::{Method, verify};
 
 use crate::{
-    errors::{UnsupportedError, input},
+    errors::{UnsupportedError, end_with, input},
     schedule::Schedule,
 };
 
@@ -105,6 +105,10 @@ impl OwnAlgorithm {
         });
         let Placed { schedule, placement } = made.map_err(|error| {
             Python::attach(|py| {
+                // Ctrl-C and `SystemExit` end the request, because they are no failure of the function.
+                if !error.is_instance_of::<PyException>(py) {
+                    end_with(error);
+                }
                 let text = error.value(py).to_string();
                 if error.is_instance_of::<UnsupportedError>(py) {
                     return AlgorithmError::Unsupported { algorithm, reason: text };
