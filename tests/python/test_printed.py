@@ -1,6 +1,9 @@
 """The text of commands names the algorithm, the sources of numbers, and failed parts of a machine."""
 
+import io
 import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -295,3 +298,38 @@ def test_rank_0_prints_lines_of_progress(
         for done in range(1, 5):
             on_step(done, 4)
     assert capsys.readouterr().err.splitlines() == printed
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_long_steps_show_their_time_and_steps_inside_them_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for shows in (lambda: _output.progress("planning [all]"), lambda: _output.working("planning [all]")):
+        terminal = _Terminal()
+        monkeypatch.setattr("sys.stderr", terminal)
+        with shows(), _output.working("inside"), _output.progress("inside"):
+            pass
+        assert "planning [all]" in terminal.getvalue()
+        assert "0:00:0" in terminal.getvalue()
+        assert "inside" not in terminal.getvalue()
+
+
+def test_a_plan_of_several_sizes_shows_how_many_are_done(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps: list[tuple[int, int]] = []
+
+    @contextmanager
+    def progress(_: str) -> Iterator[Callable[[int, int], None]]:
+        yield lambda done, total: steps.append((done, total))
+
+    monkeypatch.setattr("unisono.cli._plan_table.progress", progress)
+    where = ("--machine", "archer", "--ranks", "4", "--serve", "1KiB-64KiB", "-o", str(tmp_path / "a.plan"))
+    text_of("plan", "allreduce", *where)
+    assert len(steps) > 2
+    assert steps == [(done, len(steps)) for done in range(len(steps))]

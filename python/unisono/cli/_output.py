@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import click
@@ -316,18 +317,8 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     if _among_ranks():
         yield _lines_of(what) if _rank() == "0" else lambda *_: None
         return
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    with interrupts.importing():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with _shown_on_terminal(what, has_total=True) as on_step:
+        yield on_step
 
 
 def _lines_of(what: str) -> Callable[[int, int], None]:
@@ -346,12 +337,36 @@ def _lines_of(what: str) -> Callable[[int, int], None]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Shows activity while a long step runs, if standard error is a terminal."""
-    if not sys.stderr.isatty():
+    """Shows activity and the elapsed time of a long step, if standard error is a terminal."""
+    with _shown_on_terminal(what, has_total=False):
         yield
+
+
+#: True while a bar or a spinner is on the terminal. Steps of the step that it shows have none of their own.
+_is_shown = ContextVar("_is_shown", default=False)
+
+
+@contextmanager
+def _shown_on_terminal(what: str, *, has_total: bool) -> Iterator[Callable[[int, int], None]]:
+    """Shows a step and its elapsed time on a terminal, with a bar if the number of its steps is known.
+
+    Yields a function that takes the numbers of finished and of all steps.
+    """
+    if _is_shown.get() or not sys.stderr.isatty():
+        yield lambda *_: None
         return
     with interrupts.importing():
         from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Console(stderr=True).status(what):
-        yield
+    console, text = Console(stderr=True), TextColumn("{task.description}", markup=False)
+    columns = (text, BarColumn(), MofNCompleteColumn()) if has_total else (SpinnerColumn(), text)
+    token = _is_shown.set(True)
+    try:
+        with Progress(
+            *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+        ) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+    finally:
+        _is_shown.reset(token)

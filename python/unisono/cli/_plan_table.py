@@ -11,7 +11,16 @@ from unisono.base.reports import PlannedRow
 from unisono.cli._bits import SAME_BITS
 from unisono.cli._library import OWN_ROWS
 from unisono.cli._options import Request, library_of
-from unisono.cli._output import counted, microseconds, params_text, print_lines, print_notes, print_table, working
+from unisono.cli._output import (
+    counted,
+    microseconds,
+    params_text,
+    print_lines,
+    print_notes,
+    print_table,
+    progress,
+    working,
+)
 from unisono.planning.bits import ratio
 from unisono.planning.libraries import OF_NCCL, library_rows
 from unisono.planning.ranges import crossing, planned_sizes, spans
@@ -66,10 +75,12 @@ def plan_rows(
     best = {}
     if made is not None and served[0] <= (size := made.report()["bytes"]) <= (served[1] or size):
         best[request.count()] = made
-    plans = []
-    for count in sorted({*counts, *best}):
-        sized = replace(request, elements=count, bytes=None)
-        plans.append(instead(best.get(count) or sized.plan(), sized))
+    plans, ascending = list[Plan](), sorted({*counts, *best})
+    with progress(f"planning {request.collective}") as on_size:
+        for count in ascending:
+            on_size(len(plans), len(ascending))
+            sized = replace(request, elements=count, bytes=None)
+            plans.append(instead(best.get(count) or sized.plan(), sized))
 
     def same(at: int, after: int) -> bool:
         one, other = plans[at], plans[after]
