@@ -339,3 +339,12 @@ def test_each_row_that_a_format_cannot_express_has_its_reason() -> None:
     named = [part for reason in reasons if len(reason) == 2 for part in reason[0].split(", ")]
     assert refused
     assert sorted(part.split()[0] for part in named) == sorted(refused), ran.out
+
+
+def test_a_plan_after_a_byte_order_mark_is_no_plan(tmp_path: Path) -> None:
+    made, marked = tmp_path / "a.plan", tmp_path / "marked.plan"
+    un.save_plans([(un.plan("allreduce", "archer", shape=3, elements=6), 0, None)], made)
+    marked.write_bytes(b"\xef\xbb\xbf" + made.read_bytes())
+    assert "it does not start with 'UNISPLAN'" in refusal("show", str(marked))
+    assert "is not a text file" in refusal("verify", str(marked))
+    assert "is not a plan file" in refusal("run", "-n", "2", "--plan", str(marked), "true")

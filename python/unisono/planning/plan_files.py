@@ -145,7 +145,7 @@ def check_plan_file(
         InputError: the file is damaged, cut short, newer than this program, or not a plan.
 
     """
-    raw = read_bytes(path)
+    raw = read_bytes(path, as_stored=True)
     try:
         return _core.check_plan_file(raw, contributors)
     except InputError as error:
@@ -159,7 +159,7 @@ def ranks_of_rows(path: str | os.PathLike[str]) -> list[int]:
         InputError: the file is damaged, cut short, newer than this program, or not a plan.
 
     """
-    return sorted({row["ranks"] for row in _core.decode_plan(read_bytes(path))})
+    return sorted({row["ranks"] for row in _core.decode_plan(read_bytes(path, as_stored=True))})
 
 
 def read_proven(path: str | os.PathLike[str], ranks: int | None = None) -> bytes:
@@ -171,7 +171,7 @@ def read_proven(path: str | os.PathLike[str], ranks: int | None = None) -> bytes
         InputError: the file cannot be read, or its proof fails.
 
     """
-    raw = read_bytes(path)
+    raw = read_bytes(path, as_stored=True)
     try:
         _core.prove_plan(raw, ranks)
     except InputError as error:
