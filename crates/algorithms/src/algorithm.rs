@@ -373,6 +373,13 @@ pub trait Algorithm: Sync {
         vec![Params::new()]
     }
 
+    /// Returns the parameters with which messages are cut into pieces of about half the length, and of twice the
+    /// length; `None` without such a parameter and beyond its range. A plan follows them from its best setting while
+    /// the time falls.
+    fn recut(&self, _case: &Case, _params: &Params) -> [Option<Params>; 2] {
+        [None, None]
+    }
+
     /// Returns whether the parameters leave nothing for a plan to compare, so that no candidates need be listed.
     fn is_whole(&self, params: &Params) -> bool {
         params.has_all(self.info().params.iter().map(|param| param.name))

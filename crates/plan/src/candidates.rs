@@ -19,7 +19,7 @@ use unisono_base::{
 use unisono_cost::Time;
 use unisono_lower::{Estimate, File, Placed};
 
-use crate::{PlanError, Problem, Refined, Target, compositions, expressible::suited, format::Format};
+use crate::{PlanError, Problem, Refined, Target, compositions, expressible::suited, format::Format, pieces};
 
 /// The method by which a time was computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -196,11 +196,13 @@ fn rank_with(
     let (target, c) = (&problem.target, problem.collective);
     let listed = target.candidates(c, wanted, only);
     let mut listed: Vec<_> = listed.into_iter().enumerate().collect();
-    if let Some(form) = form {
-        let case = target.case(c);
-        for (_, (algorithm, params)) in &mut listed {
-            *params = suited(form.params(), &case, *algorithm, std::mem::take(params));
-        }
+    let case = target.case(c);
+    let suit = |algorithm: &'static dyn Algorithm, params: Params| match form {
+        Some(form) => suited(form.params(), &case, algorithm, params),
+        None => params,
+    };
+    for (_, (algorithm, params)) in &mut listed {
+        *params = suit(*algorithm, std::mem::take(params));
     }
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
     let (mut timed, mut refused, mut left_out) = (Vec::new(), Refusals::new(), LeftOut::default());
@@ -215,9 +217,12 @@ fn rank_with(
     for one in &listed {
         interrupt::check();
         let (at, (algorithm, params)) = one.clone();
+        // An algorithm whose listed pieces take longer than the best may be the best with others.
+        let factor = if pieces::are_cut(algorithm) { pieces::WORTH } else { 1.0 };
+        let longest = most.map(|most| Time { seconds: most.seconds * factor, ..most });
         let found = match &mut all {
             Some(all) => all.next().expect("a value for each candidate"),
-            None => time(one, most),
+            None => time(one, longest),
         };
         let Some(found) = found else {
             slow.push(algorithm.name());
@@ -233,7 +238,9 @@ fn rank_with(
                 }
                 timed.push((at, one));
             }
-            Ok(None) => dropped.push(Dropped { at, algorithm, params, least: most.map_or(0.0, |most| most.seconds) }),
+            Ok(None) => {
+                dropped.push(Dropped { at, algorithm, params, least: longest.map_or(0.0, |most| most.seconds) })
+            }
             Err(e @ PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
                 refused.entry(algorithm.name()).or_insert(e);
             }
@@ -241,7 +248,8 @@ fn rank_with(
             Err(e) => faults.add(e)?,
         }
     }
-    compositions::add(problem, &mut timed, listed.len(), composed, most)?;
+    pieces::add(problem, wanted, &suit, listed.len(), &mut timed, &mut dropped)?;
+    compositions::add(problem, &mut timed, listed.len() + dropped.len(), composed, most)?;
     if timed.is_empty() && dropped.is_empty() && !slow.is_empty() {
         // All schedules are huge: the first that can be timed is the choice.
         for (at, (algorithm, params)) in &listed {
@@ -291,11 +299,11 @@ pub(crate) fn named(
 }
 
 /// A candidate whose timing was cut off: its position in the list, and a lower bound on its time in seconds.
-struct Dropped {
-    at: usize,
-    algorithm: &'static dyn Algorithm,
-    params: Params,
-    least: f64,
+pub(crate) struct Dropped {
+    pub at: usize,
+    pub algorithm: &'static dyn Algorithm,
+    pub params: Params,
+    pub least: f64,
 }
 
 /// By algorithm, the least quotient, at least 1, of the time by packets and of that by messages. Candidates of an

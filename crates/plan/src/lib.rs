@@ -23,6 +23,7 @@ mod library;
 mod messages;
 mod options;
 mod part;
+mod pieces;
 mod plan;
 mod problem;
 pub mod program;

@@ -275,4 +275,11 @@ impl RankAlgorithm for Binomial {
         all.extend(radices.into_iter().map(|radix| Params::new().with(RADIX, radix)));
         all
     }
+
+    fn recut(&self, case: &Case, params: &Params) -> [Option<Params>; 2] {
+        match case.collective.kind {
+            Kind::Gather | Kind::ReduceScatter | Kind::Scatter => [None, None],
+            _ => segments::recut(INFO.name, None, case, params),
+        }
+    }
 }

@@ -24,6 +24,7 @@ use crate::{
     ranks::{
         RankAlgorithm,
         circulant::{Pipeline, Skips},
+        segments,
     },
 };
 
@@ -318,6 +319,15 @@ impl RankAlgorithm for Circulant {
         numbers.iter_mut().for_each(|number| *number = blocks(case, &named(*number)).unwrap_or(*number));
         numbers.dedup();
         numbers.into_iter().map(named).collect()
+    }
+
+    fn recut(&self, case: &Case, params: &Params) -> [Option<Params>; 2] {
+        match blocks(case, params) {
+            Ok(blocks) if case.collective.kind.has_root() => {
+                segments::recut_number(BLOCKS, blocks, case.collective.elements.clamp(1, MOST_BLOCKS), params)
+            }
+            _ => [None, None],
+        }
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {

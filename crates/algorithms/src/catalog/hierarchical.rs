@@ -327,4 +327,18 @@ impl RankAlgorithm for Hierarchical {
             }
         }
     }
+
+    /// Returns the parameters with other pieces among nodes.
+    fn recut(&self, case: &Case, params: &Params) -> [Option<Params>; 2] {
+        let part = || {
+            let levels = Levels::new(case, params)?;
+            let c = &case.collective;
+            let home = if c.kind.has_root() { levels.home(c.root).0 } else { 0 };
+            let elements = if levels.lanes { c.elements / levels.node } else { c.elements };
+            levels.part(among(c.kind), c.ranks.div_ceil(levels.node), elements, home)
+        };
+        let Ok((algorithm, inner, own)) = part() else { return [None, None] };
+        let with = |own: Params| params.clone().with("among", named(algorithm.name(), &own));
+        algorithm.recut(&inner, &own).map(|own| own.map(with))
+    }
 }

@@ -87,6 +87,10 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
     fn candidates(&self, case: &Case) -> Vec<Params> {
         segments::candidates(DEFAULT, case)
     }
+
+    fn recut(&self, case: &Case, params: &Params) -> [Option<Params>; 2] {
+        segments::recut(T::INFO.name, DEFAULT, case, params)
+    }
 }
 
 /// Emits a scan in which each rank adds its vector to the sum that comes from the rank before it, in segments.

@@ -1,4 +1,5 @@
-//! The division of long messages into segments, so that a rank forwards one segment while the next arrives.
+//! The division of long messages into segments, so that a rank forwards one segment while the next arrives. Other
+//! algorithms state the number of pieces instead.
 
 use unisono_base::{Span, narrow};
 
@@ -58,4 +59,33 @@ pub fn candidates(default: Option<u32>, case: &Case) -> Vec<Params> {
     let cuts = SIZES.into_iter().filter(|&size| u64::from(size) < whole && Some(size) != default);
     let uncut = u32::try_from(whole).ok().filter(|&whole| default.is_some_and(|default| default < whole));
     std::iter::once(Params::new()).chain(cuts.chain(uncut).map(|size| Params::new().with(NAME, size))).collect()
+}
+
+/// Returns the parameters for segments of the next power of two below the present length, and above it, to the whole
+/// vector.
+pub fn recut(algorithm: &'static str, default: Option<u32>, case: &Case, params: &Params) -> [Option<Params>; 2] {
+    let whole = u32::try_from(case.bytes(case.collective.elements)).unwrap_or(u32::MAX);
+    let Ok(asked) = params.number(algorithm, NAME, 1..=u32::MAX) else { return [None, None] };
+    let default = default.unwrap_or(whole);
+    let now = asked.unwrap_or(default).min(whole);
+    [below(now).filter(|&size| u64::from(size) >= case.collective.element_bytes()), above(now, whole)].map(|size| {
+        let others = params.only(|name| name != NAME);
+        size.map(|size| if size == default { others } else { others.with(NAME, size) })
+    })
+}
+
+/// Returns the parameters for the next power of two above the present number of pieces `now`, at most `most`, and below
+/// it.
+pub fn recut_number(name: &str, now: u32, most: u32, params: &Params) -> [Option<Params>; 2] {
+    [above(now, most), below(now)].map(|number| number.map(|number| params.clone().with(name, number)))
+}
+
+/// Returns the greatest power of two below a number.
+fn below(now: u32) -> Option<u32> {
+    now.checked_sub(1)?.checked_ilog2().map(|log| 1 << log)
+}
+
+/// Returns the least power of two above a number, or `most` if that is less; `None` from `most` on.
+fn above(now: u32, most: u32) -> Option<u32> {
+    (now < most).then(|| now.saturating_add(1).checked_next_power_of_two().unwrap_or(most).min(most))
 }

@@ -67,6 +67,11 @@ pub trait RankAlgorithm: Sync {
         vec![Params::new()]
     }
 
+    /// Returns the parameters for shorter and for longer pieces; see [`Algorithm::recut`].
+    fn recut(&self, _case: &Case, _params: &Params) -> [Option<Params>; 2] {
+        [None, None]
+    }
+
     /// Returns whether the parameters leave nothing to compare; see [`Algorithm::is_whole`].
     fn is_whole(&self, params: &Params) -> bool {
         params.has_all(Self::INFO.params.iter().map(|param| param.name))
@@ -123,6 +128,10 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
         self.0.candidates(case)
+    }
+
+    fn recut(&self, case: &Case, params: &Params) -> [Option<Params>; 2] {
+        self.0.recut(case, params)
     }
 
     fn is_whole(&self, params: &Params) -> bool {

@@ -1,6 +1,6 @@
 //! Laws of choice for random problems on every kind of machine. The choice takes at most 5 %, or one cycle, longer than
-//! the best candidate by the machine's simulator, or the plan notes that its candidates were not simulated. The
-//! simulated time of the choice equals its predicted time.
+//! the best candidate, and than itself with other pieces of messages, by the machine's simulator, or the plan notes
+//! that its candidates were not simulated. The simulated time of the choice equals its predicted time.
 
 use unisono_algorithms::Params;
 use unisono_lower::{File, Placed, VerifiedFile};
@@ -13,6 +13,8 @@ use crate::common::problems::{Drawn, on_endpoints, on_networks, on_reducing_swit
 const MOST: f64 = 1.05;
 /// A candidate is simulated if its prediction, divided by the simulated time of the choice, is at most this.
 const LOOKED_AT: f64 = 3.0;
+/// The powers of two by which the pieces of the choice are shortened and lengthened.
+const RECUT: usize = 4;
 /// The most instructions of a simulated candidate.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
@@ -27,11 +29,22 @@ fn simulated(problem: &Problem, one: &Timed) -> Option<f64> {
     simulate(&proven, &RunOptions::default()).ok().map(|run| run.seconds)
 }
 
+/// Returns the choice with pieces that are shorter or longer by up to [`RECUT`] powers of two.
+fn recut(plan: &Plan) -> Vec<Timed> {
+    let (best, case) = (plan.best(), plan.problem.target.case(plan.problem.collective));
+    let along = |side: usize| {
+        let next = |params: &Params| best.algorithm.recut(&case, params)[side].take();
+        std::iter::successors(next(&best.params), next).take(RECUT)
+    };
+    let supported = along(0).chain(along(1)).filter(|params| best.algorithm.supports(&case, params).is_ok());
+    supported.map(|params| Timed { params, ..best.clone() }).collect()
+}
+
 /// Returns the time of the fastest candidate by the simulator in seconds, and the candidate.
-fn fastest(plan: &Plan, own: f64) -> (f64, &Timed) {
+fn fastest<'a>(plan: &'a Plan, own: f64, recut: &'a [Timed]) -> (f64, &'a Timed) {
     let is_near = |one: &&Timed| plan.problem.target.simulates(one.algorithm) && one.time.seconds <= LOOKED_AT * own;
     let others = plan.candidates.iter().skip(1).filter(is_near);
-    let times = others.filter_map(|one| Some((simulated(&plan.problem, one)?, one)));
+    let times = others.chain(recut).filter_map(|one| Some((simulated(&plan.problem, one)?, one)));
     times.fold((own, plan.best()), |best, one| if one.0 < best.0 { one } else { best })
 }
 
@@ -68,7 +81,8 @@ fn check_all(drawn: fn(u64) -> Drawn, first: u64, off: f64) {
         let Some(own) = simulated(&chosen.problem, best) else { continue };
         looked.problems += 1;
         let name = |one: &Timed| format!("{} {}", one.algorithm.name(), one.params);
-        let (least, other) = fastest(&chosen, own);
+        let recut = recut(&chosen);
+        let (least, other) = fastest(&chosen, own, &recut);
         // One cycle is a tenth of the shortest times.
         let cycle = best.time.cycles.map_or(0.0, |cycles| best.time.seconds / cycles);
         let (is_slow, error) = (own > MOST * least + cycle, (best.time.seconds / own - 1.0).abs());

@@ -1,0 +1,99 @@
+//! The search for the best length of segments and number of blocks, between and beyond the few values that algorithms
+//! list. Numbers of chunks, which algorithms for the links of a network list in smaller steps, are not searched: each
+//! needs its own trees.
+//!
+//! From the best listed value of an algorithm, the pieces are halved, or doubled, while the time falls. The time of a
+//! pipeline is a + b s + c / s for pieces of s bytes, so a value that is off by a factor f takes at most (f + 1/f) / 2
+//! times as long as the best one.
+
+use unisono_algorithms::{Algorithm, Params, resolve};
+use unisono_base::interrupt;
+
+use crate::{
+    PlanError, Problem, Timed,
+    candidates::{Dropped, time_within},
+};
+
+/// The best listed setting of an algorithm may take this many times as long as the best candidate: listed lengths
+/// differ by factors of 8.
+pub(crate) const WORTH: f64 = 1.6;
+
+/// The parameters that set pieces, or name an algorithm with such a parameter.
+const PARAMS: [&str; 3] = ["among", "blocks", "segment"];
+
+/// Returns whether an algorithm may cut messages into other pieces.
+pub(crate) fn are_cut(algorithm: &dyn Algorithm) -> bool {
+    algorithm.info().params.iter().any(|param| PARAMS.contains(&param.name))
+}
+
+/// Adds candidates with other pieces than the `listed` ones, for algorithms whose best time is near that of all.
+/// `suit` adds the parameters of a format; all candidates keep the parameters `wanted`.
+///
+/// # Errors
+/// Returns the errors of timing, except those of limits and of cases that are not supported.
+pub(crate) fn add(
+    problem: &Problem,
+    wanted: &Params,
+    suit: &dyn Fn(&'static dyn Algorithm, Params) -> Params,
+    listed: usize,
+    timed: &mut Vec<(usize, Timed)>,
+    dropped: &mut Vec<Dropped>,
+) -> Result<(), PlanError> {
+    let case = problem.target.case(problem.collective);
+    let is_among = |one: &&Timed| problem.target.simulates(one.algorithm);
+    let best =
+        timed.iter().map(|(_, one)| one).filter(is_among).map(|one| one.time.seconds).fold(f64::INFINITY, f64::min);
+    // For each algorithm, the place of its best candidate.
+    let mut starts: Vec<usize> = Vec::new();
+    for (at, (_, one)) in timed.iter().enumerate().filter(|(_, (_, one))| one.time.seconds <= WORTH * best) {
+        match starts.iter_mut().find(|start| timed[**start].1.algorithm.name() == one.algorithm.name()) {
+            Some(start) if one.time.seconds < timed[*start].1.time.seconds => *start = at,
+            Some(_) => {}
+            None => starts.push(at),
+        }
+    }
+    for start in starts {
+        for side in 0..2 {
+            let mut at = start;
+            loop {
+                interrupt::check();
+                let Timed { algorithm, params, time, .. } = timed[at].1.clone();
+                let Some(next) = algorithm.recut(&case, &params)[side].take() else { break };
+                let is_wanted = wanted.iter().all(|(name, value)| next.get(name) == Some(value));
+                let Ok((_, next)) = resolve(algorithm.name(), &case, &suit(algorithm, next)) else { break };
+                let same = |one: &Dropped| (one.algorithm.name(), &one.params) == (algorithm.name(), &next);
+                let is_known =
+                    timed.iter().any(|(_, one)| (one.algorithm.name(), &one.params) == (algorithm.name(), &next));
+                if !is_wanted
+                    || is_known
+                    || dropped.iter().any(same)
+                    || problem.target.is_slow(problem.collective, algorithm, &next)
+                {
+                    break;
+                }
+                let place = listed + timed.len() + dropped.len();
+                match time_within(problem, algorithm, &next, Some(time)) {
+                    Ok(Some(one)) => {
+                        let is_better = one.time.seconds < time.seconds;
+                        timed.push((place, one));
+                        if !is_better {
+                            break;
+                        }
+                        at = timed.len() - 1;
+                    }
+                    Ok(None) => {
+                        dropped.push(Dropped { at: place, algorithm, params: next, least: time.seconds });
+                        break;
+                    }
+                    Err(PlanError::OverLimit(_)) => break,
+                    Err(e) if e.is_unsupported() => break,
+                    Err(e) => return Err(e),
+                }
+            }
+            if at != start {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
