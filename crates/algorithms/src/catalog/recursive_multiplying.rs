@@ -13,9 +13,9 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Formula, Info, Param, Params,
+    AlgorithmError, Case, Formula, Info, Message, Param, Params,
     catalog::dissemination,
-    multiplying::{Best, Search, StagePrices, Stages, Wrap, best_factored, orders, within_nodes},
+    multiplying::{Search, StagePrices, Stages, Wrap, best_factored, best_factors, orders, within_nodes},
     ranks::RankAlgorithm,
 };
 
@@ -122,22 +122,23 @@ impl RankAlgorithm for RecursiveMultiplying {
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 
-    /// Returns the best factored schedule, merges and split, and, if consecutive ranks fill nodes of equal size, the
-    /// best schedule inside a node followed by the best among nodes; of those whose times depend on the order of their
-    /// factors, also other orders.
+    /// Returns the best factored schedule, merges and split at each of the prices of a stage, and, if consecutive ranks
+    /// fill nodes of equal size, the best schedule inside a node followed by the best among nodes; of those whose times
+    /// depend on the order of their factors, also other orders.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let (ranks, search) = (case.collective.ranks, search(case));
+        let ranks = case.collective.ranks;
         if ranks == 1 {
             return vec![Params::new()];
         }
-        let mut found = vec![near(case, search.factored())];
-        if case.collective.kind == Kind::Barrier {
-            // Dissemination serves other numbers of ranks in fewer messages, and sends the same ones in a single round.
-            let is_new = found[0].factors().len() > 1 || !dissemination::is_at_once(ranks);
-            return found.into_iter().filter(|_| is_new).map(|one| Params::new().with("schedule", one)).collect();
+        let mut found = Vec::new();
+        for search in searches(case) {
+            found.push(near(case, search.factored().stages));
+            found.extend(search.merges().into_iter().take(MOST_MERGES).map(|best| near(case, best.stages)));
+            found.extend(search.split().map(|best| near(case, best.stages)));
         }
-        found.extend(search.merges().into_iter().take(MOST_MERGES).map(|best| near(case, best)));
-        found.extend(search.split().map(|best| near(case, best)));
+        // A stage alone, in which an interface may run ahead of its gaps.
+        let message = case.message(case.bytes(case.collective.elements));
+        found.push(near(case, best_factors(ranks, |factor| Message::rounds_ns([(factor - 1, message)], true))));
         if let Some(node) = case.ranks().node_ranks.filter(|&node| node > 1 && node < ranks && ranks % node == 0) {
             let prices = StagePrices::of(case);
             let mut factors = best_factored(node, &prices).stages.factors().to_vec();
@@ -156,6 +157,10 @@ impl RankAlgorithm for RecursiveMultiplying {
                 unique.push(stages);
             }
         }
+        if case.collective.kind == Kind::Barrier && dissemination::is_at_once(ranks) {
+            // Dissemination sends the same messages in a single round.
+            unique.retain(|stages| stages.factors().len() > 1);
+        }
         unique.into_iter().map(|stages| Params::new().with("schedule", stages)).collect()
     }
 
@@ -163,7 +168,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         if case.collective.ranks == 1 || params.get("schedule").is_some() {
             return params.clone();
         }
-        params.clone().with("schedule", near(case, search(case).best()))
+        params.clone().with("schedule", near(case, search(case, StagePrices::of(case)).best().stages))
     }
 }
 
@@ -173,15 +178,24 @@ const MOST_MERGES: usize = 8;
 /// The most orders of one schedule that are candidates: all orders of four different factors.
 const MOST_ORDERS: usize = 24;
 
-fn search(case: &Case) -> Search {
-    Search::new(case.collective.ranks, StagePrices::of(case)).in_order(!case.collective.operator.commutative())
+fn search(case: &Case, prices: StagePrices) -> Search {
+    Search::new(case.collective.ranks, prices).in_order(!case.collective.operator.commutative())
+}
+
+/// Returns searches at prices that sender or receiver decide; one if these are equal up to rounding.
+fn searches(case: &Case) -> Vec<Search> {
+    const EQUAL: f64 = 1e-6;
+    let (of_sender, of_receiver) = (StagePrices::of(case), StagePrices::of_receiver(case));
+    let differs = |of: fn(&StagePrices) -> f64| (of(&of_receiver) / of(&of_sender) - 1.0).abs() > EQUAL;
+    let is_new = differs(|prices| prices.factor_ns(2)) || differs(|prices| prices.send_ns);
+    [of_sender].into_iter().chain(is_new.then_some(of_receiver)).map(|prices| search(case, prices)).collect()
 }
 
 /// Returns a schedule with its early stages inside a node, if the machine has nodes.
-fn near(case: &Case, best: Best) -> Stages {
+fn near(case: &Case, stages: Stages) -> Stages {
     match case.ranks().node_ranks {
-        Some(node) => within_nodes(&best.stages, node),
-        None => best.stages,
+        Some(node) => within_nodes(&stages, node),
+        None => stages,
     }
 }
 
@@ -193,5 +207,5 @@ fn given(case: &Case, params: &Params) -> Result<Option<Stages>, AlgorithmError>
 
 /// Returns the schedule that the parameters state, or else the best.
 fn stages(case: &Case, params: &Params) -> Result<Stages, AlgorithmError> {
-    Ok(given(case, params)?.unwrap_or_else(|| near(case, search(case).best())))
+    Ok(given(case, params)?.unwrap_or_else(|| near(case, search(case, StagePrices::of(case)).best().stages)))
 }

@@ -29,6 +29,16 @@ impl StagePrices {
         }
     }
 
+    /// Returns the times if the interface and the CPU of the receiver, rather than the sender, decide how fast messages
+    /// follow each other. In the LogP family a receive costs more than a send. Where an interface may run ahead of its
+    /// gaps, no gap counts.
+    pub fn of_receiver(case: &Case) -> Self {
+        let message = case.message(case.bytes(case.collective.elements));
+        let apart = if message.slack > 0.0 { message.send_cpu } else { message.gap_ns() };
+        let send_ns = apart.max(message.receive_cpu);
+        Self { latency_ns: message.arrival_ns(false) - send_ns, send_ns, reduce_ns: message.reduce }
+    }
+
     /// Returns the cost of a stage with one factor, in ns.
     pub fn factor_ns(&self, factor: u32) -> f64 {
         self.latency_ns + f64::from(factor - 1) * (self.send_ns + self.reduce_ns)

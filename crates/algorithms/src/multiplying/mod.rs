@@ -21,5 +21,5 @@ pub use fan_out::best_fan_out;
 pub use listing::{Count, count, list};
 pub use order::{best_of, orders, within_nodes};
 pub use puts::Running;
-pub use search::{Best, Search, best_factored};
+pub use search::{Best, Search, best_factored, best_factors};
 pub use stages::{Stage, Stages, StagesError, Wrap};

@@ -48,6 +48,11 @@ fn bound(known_ns: f64) -> f64 {
 /// Returns the best factored schedule for `ranks` ranks, by a dynamic program over the divisors. Larger factors come
 /// first.
 pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
+    Best::of(best_factors(ranks, |factor| prices.factor_ns(factor)), prices)
+}
+
+/// Returns the factored schedule of [`best_factored`] for any times of stages, `stage_ns`, by their factor.
+pub fn best_factors(ranks: u32, stage_ns: impl Fn(u32) -> f64) -> Stages {
     let ranks = ranks.max(1);
     let mut divisors: Vec<u32> =
         (1..=ranks).take_while(|d| *d <= ranks / d).filter(|d| ranks.is_multiple_of(*d)).collect();
@@ -60,11 +65,11 @@ pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     let mut least = vec![(0.0, 1); divisors.len()];
     for (at, &n) in divisors.iter().enumerate().skip(1) {
         let tried = divisors[..at].iter().zip(&least).filter(|(d, _)| n % **d == 0);
-        let costs = tried.map(|(d, &(before, _))| (before + prices.factor_ns(n / d), n / d));
+        let costs = tried.map(|(d, &(before, _))| (before + stage_ns(n / d), n / d));
         least[at] = costs.reduce(|a, b| if b.0 < a.0 { b } else { a }).expect("1 divides every number");
     }
     let last_factor = |n: u32| least[divisors.binary_search(&n).expect("a divisor's divisors are there")].1;
-    Best::of(Stages::fitting(ranks, Wrap::Plain, factors(ranks, last_factor)), prices)
+    Stages::fitting(ranks, Wrap::Plain, factors(ranks, last_factor))
 }
 
 /// Returns the best factors if they are at least two, or else the two factors nearest to each other; `None` for a prime

@@ -20,6 +20,7 @@ mod guidelines;
 mod large;
 mod levels;
 mod lowering;
+mod multiplying;
 mod mutations;
 mod names;
 mod near_bounds;
