@@ -57,12 +57,12 @@ impl PipelinedTree for BinaryTree {
     }
 
     /// Returns the rounds of the first segment along the longest path, and those of the busiest rank for each further
-    /// segment: an inner rank with two children, if there is one.
+    /// segment: an inner rank with two children, if there is one, or the root that also receives the result.
     fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
         let tree = self.tree(c.ranks, 0, params);
-        let work = |v: u32| [narrow(tree.children(v).len()), u32::from(v > 0)];
-        let [children, parents] = (0..c.ranks).map(work).max_by_key(|work| work[0] + work[1])?;
+        let work = |v: u32| [narrow(tree.children(v).len()), u32::from(v > 0), u32::from(home && v == c.root)];
+        let [children, parents, results] = (0..c.ranks).map(work).max_by_key(|work| work.iter().sum::<u32>())?;
         let prices = case.ranks();
         let busy_ns = prices.issue_ns + bytes as f64 * prices.ns_per_byte;
         // In a reduce, the subtrees off the longest path are complete when the longest path ends.
@@ -74,7 +74,7 @@ impl PipelinedTree for BinaryTree {
             // a send takes time even on machines on which receives take none. So one receive of the top counts as a
             // send.
             let free = u32::from(parents == 0 && children > 0);
-            let turn = Round::pipelined(parents + free, children - free, bytes);
+            let turn = Round::pipelined(parents + free, children + results - free, bytes);
             let turn = turn.reducing(bytes * u64::from(children));
             let home = home.then(|| Round::new(1, bytes));
             [path.reducing(bytes)].into_iter().chain(home).chain([turn.times(more)]).collect()

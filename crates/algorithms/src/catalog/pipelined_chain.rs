@@ -41,12 +41,13 @@ impl PipelinedTree for PipelinedChain {
     }
 
     /// Returns the rounds: the first segment goes through all ranks; then each rank forwards one segment after the
-    /// other.
+    /// other. A root inside the chain receives the result too.
     fn rounds(&self, case: &Case, _: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
         let reduced = if c.kind == Kind::Broadcast { 0 } else { bytes };
         let pass = Round::new(1, bytes).reducing(reduced).times(c.ranks - 1);
-        let turn = Round::pipelined(1, 1, bytes).reducing(reduced).times(more);
+        let receives = 1 + u32::from(home && c.root + 1 < c.ranks);
+        let turn = Round::pipelined(1, receives, bytes).reducing(reduced).times(more);
         Some([pass].into_iter().chain(home.then(|| Round::new(1, bytes))).chain([turn]).collect())
     }
 }

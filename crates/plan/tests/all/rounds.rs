@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use unisono_algorithms::{ALGORITHMS, Means, Params, Profile};
-use unisono_collective::{Dtype, Kind};
+use unisono_collective::{Dtype, Kind, Operator};
 use unisono_cost::endpoint::{LevelPrices, rounds_ns};
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Part, Problem, Request, TimeSource, plan};
+use unisono_plan::{Part, Problem, Request, Root, TimeSource, plan};
 
 /// Algorithms without rounds. The parts of `hierarchical` have different prices, and it takes P log P instructions, so
 /// large cases are built; ranks of `all-pairs` send and receive at once, and plans list it only for few ranks.
@@ -93,4 +93,31 @@ fn halving_elimination_takes_half_the_time_of_a_fold() {
     };
     let ratio = rounds_ns(&rounds, prices) / 1e9 / found;
     assert!((0.99..1.01).contains(&ratio), "{ratio}");
+}
+
+/// If operands keep their order, rank 0 has the sum and sends it to the root, segment by segment. A root inside the
+/// tree then receives one message more for each segment than other ranks.
+#[test]
+fn roots_inside_a_tree_receive_the_result_too() {
+    let text = "name = 'ports'\nkind = 'endpoint'\nmodel = 'hockney'\nalpha_ns = 2400\nbeta_ns_per_byte = 0.3\n";
+    let machine = Machine::from_toml(text, "ports").unwrap();
+    for name in ["binary-tree", "pipelined-chain"] {
+        for root in [0, 1, 3, 12, 30] {
+            let request = Request {
+                dtype: Dtype::I64,
+                operator: Operator::Ordered,
+                root: Root::Rank(root),
+                ..Request::new(Kind::Reduce, &machine, Part::Shape(Shape::line(31)), 1 << 15)
+            };
+            let params = Params::new().with("segment", 1024);
+            let planned = plan(Problem::new(&request).unwrap(), Some(name), &params).unwrap();
+            let (problem, best) = (&planned.problem, planned.best());
+            assert_eq!(best.source, TimeSource::Simulated);
+            let prices: &LevelPrices = problem.target.part().downcast_ref().unwrap();
+            let profile = best.algorithm.profile(&problem.target.case(problem.collective), &best.params);
+            let Some(Profile::Rounds(rounds)) = profile else { panic!("it has no rounds") };
+            let ratio = rounds_ns(&rounds, prices) / 1e9 / best.time.seconds;
+            assert!(RATIOS.contains(&ratio), "{name} to {root}: {ratio}");
+        }
+    }
 }
