@@ -1,7 +1,7 @@
 //! Reads GOAL line by line; memory holds one buffer of the text, or one line.
 //!
 //! ```text
-//! file    := "num_ranks" INT { rank }              ranks in ascending order from 0; text after the last is ignored
+//! file    := "num_ranks" INT { rank }              ranks in ascending order from 0; then blanks and comments only
 //! rank    := "rank" INT "{" { line } "}"
 //! line    := [IDENT ":"] op NL | IDENT "requires" IDENT NL | IDENT "irequires" IDENT NL | NL
 //! op      := "send" INT "b" "to" INT [opts] | "recv" INT "b" "from" (INT | "-1") [opts] | "calc" INT ["cpu" INT]
@@ -70,7 +70,7 @@ fn read_all(mut text: impl BufRead) -> Result<TaskGraph, Problem> {
         labels: Labels::default(),
     };
     let mut copy = Vec::new();
-    while !reader.ended() {
+    loop {
         poll();
         // Lines that are completely in the buffer are parsed without a copy.
         let buffer = text.fill_buf()?;
@@ -107,13 +107,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn ended(&self) -> bool {
-        self.inside.is_none() && self.ranks == Some(self.begun)
-    }
-
     fn lines(&mut self, text: &[u8]) -> Result<(), Problem> {
         let mut line = Line::new(text);
-        while !line.ends_text() && !self.ended() {
+        while !line.ends_text() {
             self.number += 1;
             self.statements(&mut line).map_err(|what| Problem::Text { line: self.number, what })?;
             line.next();
@@ -135,7 +131,7 @@ impl Reader {
             if let (Some(ranks), Some(_), true) = (self.ranks, self.inside, line.begins_word()) {
                 return self.statement(line, ranks);
             }
-            if line.is_over() || line.take(b"//") || self.ended() {
+            if line.is_over() || line.take(b"//") {
                 return Ok(());
             }
             if line.take(b"/*") {
@@ -144,7 +140,7 @@ impl Reader {
             }
             match (self.ranks, self.inside) {
                 (None, _) => self.ranks = Some(num_ranks(line)?),
-                (Some(_), None) => self.begin_rank(line)?,
+                (Some(ranks), None) => self.begin_rank(line, ranks)?,
                 (Some(_), Some(_)) if line.take(b"}") => self.inside = None,
                 (Some(ranks), Some(_)) => return self.statement(line, ranks),
             }
@@ -152,7 +148,10 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn begin_rank(&mut self, line: &mut Line) -> Result<(), Wrong> {
+    fn begin_rank(&mut self, line: &mut Line, ranks: u32) -> Result<(), Wrong> {
+        if self.begun == ranks {
+            return Err(format!("{}, after the last of {ranks} ranks", line.wrong("the end of the file")));
+        }
         line.keywords(b"rank ")?;
         let rank = line.number("the number of a rank", u64::from(u32::MAX))?;
         if rank != u64::from(self.begun) {

@@ -64,7 +64,7 @@ fn patterns_are_those_of_the_files() {
 fn everything_that_the_language_has() {
     let text = "// head\n/* of two\nlines */ num_ranks 2\nrank 0 {\r\n \ta : send 1024 b to 1 tag 7 cpu 1 nic 2  \r\n\
         recv 0b from -1 tag -1\n// remark\n/* one */ l_2: calc 18446744073709551615 cpu 3\nl_2 requires a\nl_2 irequires a\n\
-        a: calc 5\nl_2 requires a\nan_uncommonly_long_label: calc 1\nan_uncommonly_long_label requires l_2\n}rank 1 { }\n} not read";
+        a: calc 5\nl_2 requires a\nan_uncommonly_long_label: calc 1\nan_uncommonly_long_label requires l_2\n}rank 1 { } /* end */\n\n// of file";
     let graph = parse(text).unwrap();
     assert_eq!((graph.rank_count(), graph.task_count(), graph.cpus(), graph.nics()), (2, 5, 4, 3));
     assert_eq!(graph.task(TaskId(0)), Task::send(1, 1024, 7).on(1, 2));
@@ -98,6 +98,14 @@ fn mistakes_are_named_with_their_line() {
         ("num_ranks 2\nrank 0 {\n}".into(), "at its end: 1 of 2 ranks are there"),
         ("num_ranks 1\nrank 0 {\ncalc 5".into(), "line 2: rank 0, which begins here, does not end; close it with '}'"),
         ("num_ranks 1\n\n/* rank".into(), "line 3: the comment that begins here does not end; close it with '*/'"),
+        (
+            "num_ranks 1\nrank 0 {\n}\n\n// remark\nrank 1 {\n}".into(),
+            "line 6: found 'rank 1 {' where the end of the file is expected, after the last of 1 ranks",
+        ),
+        (rank("calc 5").repeat(2), "line 5: found 'num_ranks 1' where the end of the file is expected"),
+        (rank("calc 5") + "\0", "line 5: found '\\0' where the end of the file is expected"),
+        (rank("calc 5") + "/* end", "line 5: the comment that begins here does not end"),
+        ("num_ranks 1 rank 0 { } }".into(), "line 1: found '}' where the end of the file is expected"),
         (rank("send 8b to 1 tag 0"), "line 3: rank 1 does not exist; the ranks are 0 to 0"),
         (rank("recv 8b from 99999999999"), "line 3: rank 99999999999 does not exist"),
         (rank("send 8 to 0"), "line 3: found 'to 0' where 'b' is expected"),
