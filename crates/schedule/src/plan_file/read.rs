@@ -41,10 +41,16 @@ pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
     let mut end = programs_start;
     for section in schedules.iter_mut().flat_map(|s| &mut s.1) {
         section.start = section.start.saturating_add(programs_start);
-        end = end.max(section.start.saturating_add(section.len));
+        if section.start != end {
+            return damaged("its programs do not follow one another");
+        }
+        end = end.saturating_add(section.len);
     }
     if end > bytes.len() as u64 {
         return Err(truncated(end));
+    }
+    if end < bytes.len() as u64 {
+        return damaged(format!("{} bytes follow its last program", bytes.len() as u64 - end));
     }
     let is_whole = |s: &Section| checksum(&bytes[s.start as usize..(s.start + s.len) as usize]) == s.checksum;
     for (number, (_, sections)) in schedules.iter().enumerate() {

@@ -82,6 +82,17 @@ fn each_fault_has_its_sentence() {
     let short = good[..good.len() - 1].to_vec();
     let expected = good.len() as u64;
     assert_eq!(PlanFile::read(short).unwrap_err(), PlanFileError::Truncated { found: expected - 1, expected });
+    let said = PlanFile::read(good.repeat(2)).unwrap_err().to_string();
+    assert_eq!(said, format!("the plan is damaged: {expected} bytes follow its last program; write it again"));
+    // One byte between the programs and the table, and in the offset of the first program.
+    let mut apart = good.clone();
+    let programs = PREAMBLE_BYTES + u64::from_le_bytes(good[16..24].try_into().unwrap()) as usize;
+    apart.insert(programs, 0);
+    let len = program_bytes(&stored().programs()[0]);
+    let row = good.windows(16).position(|w| w[..8] == [0; 8] && w[8..] == len.to_le_bytes()).unwrap();
+    apart[row] = 1;
+    let said = PlanFile::read(forged(apart)).unwrap_err().to_string();
+    assert_eq!(said, "the plan is damaged: its programs do not follow one another; write it again");
 }
 
 #[test]
@@ -92,6 +103,7 @@ fn no_byte_can_change_unseen() {
         bad[at] ^= 0x10;
         assert!(PlanFile::read(bad).is_err(), "byte {at}");
         assert!(PlanFile::read(good[..at].to_vec()).is_err(), "cut at {at}");
+        assert!(PlanFile::read([&good[..], &good[..=at]].concat()).is_err(), "{} more bytes", at + 1);
     }
 }
 
