@@ -14,6 +14,23 @@ pub const WHOLE: Param = Param { name: NAME, values: "bytes of a segment, from 1
 /// The sizes of segments that a plan considers besides the defaults, in bytes.
 const SIZES: [u32; 4] = [1 << 10, 8 << 10, 64 << 10, 512 << 10];
 
+/// Returns the elements of each segment but the last, at least one, and the number of segments. The segments have
+/// `default` bytes by default, or the whole vector.
+///
+/// # Errors
+/// Returns an error if the parameter is not a whole number of bytes from 1.
+fn division(
+    algorithm: &'static str,
+    default: Option<u32>,
+    case: &Case,
+    params: &Params,
+) -> Result<(u32, u32), AlgorithmError> {
+    let (elements, bytes) = (case.collective.elements, narrow::<u32>(case.collective.element_bytes()));
+    let asked = params.number(algorithm, NAME, 1..=u32::MAX)?.or(default);
+    let most = asked.map_or(elements, |segment| segment / bytes).max(1);
+    Ok((most, elements.div_ceil(most)))
+}
+
 /// Returns the segments of the vector, by default of `default` bytes or the whole vector. A segment holds at least one
 /// element.
 ///
@@ -25,10 +42,8 @@ pub fn segments(
     case: &Case,
     params: &Params,
 ) -> Result<impl Iterator<Item = Span> + Clone + use<>, AlgorithmError> {
-    let (elements, bytes) = (case.collective.elements, narrow::<u32>(case.collective.element_bytes()));
-    let asked = params.number(algorithm, NAME, 1..=u32::MAX)?.or(default);
-    let most = asked.map_or(elements, |segment| segment / bytes).max(1);
-    let count = elements.div_ceil(most);
+    let (most, count) = division(algorithm, default, case, params)?;
+    let elements = case.collective.elements;
     Ok((0..count).map(move |n| Span::new(n * most, most.min(elements - n * most))))
 }
 
@@ -42,14 +57,13 @@ pub fn first_and_more(
     case: &Case,
     params: &Params,
 ) -> Result<(u32, u32), AlgorithmError> {
-    let mut all = segments(algorithm, default, case, params)?;
-    let first = all.next().map_or(0, |segment| segment.len);
-    Ok((first, narrow::<u32>(all.count())))
+    let (most, count) = division(algorithm, default, case, params)?;
+    Ok((most.min(case.collective.elements), count.saturating_sub(1)))
 }
 
 /// Returns the number of segments; 1 if the parameter is wrong, which another check reports.
 pub fn count(algorithm: &'static str, default: Option<u32>, case: &Case, params: &Params) -> u64 {
-    segments(algorithm, default, case, params).map_or(1, |all| all.count() as u64)
+    division(algorithm, default, case, params).map_or(1, |(_, count)| count.into())
 }
 
 /// Returns as candidates the default, other sizes of `SIZES` that cut the vector, and the whole vector if the default

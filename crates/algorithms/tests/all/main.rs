@@ -22,6 +22,7 @@ mod ranks {
     mod extents;
     mod fold;
     mod hamilton;
+    mod segments;
     mod torus_trees;
     mod tree;
 }
