@@ -61,6 +61,16 @@ impl Collective {
         self.kind.reduces() && self.kind != Kind::Barrier && !is_exact
     }
 
+    /// # Errors
+    /// Returns an error if there are no ranks, or more than [`Self::MAX_RANKS`].
+    pub fn check_ranks(ranks: u32) -> Result<(), CollectiveError> {
+        match ranks {
+            0 => Err(CollectiveError::NoRanks),
+            1..=Self::MAX_RANKS => Ok(()),
+            _ => Err(CollectiveError::TooManyRanks { ranks, most: Self::MAX_RANKS }),
+        }
+    }
+
     /// Describes a collective whose buffers have fewer than 2^32 elements each.
     ///
     /// # Errors
@@ -74,12 +84,7 @@ impl Collective {
         operator: Operator,
         dtype: Dtype,
     ) -> Result<Self, CollectiveError> {
-        if ranks == 0 {
-            return Err(CollectiveError::NoRanks);
-        }
-        if ranks > Self::MAX_RANKS {
-            return Err(CollectiveError::TooManyRanks { ranks, most: Self::MAX_RANKS });
-        }
+        Self::check_ranks(ranks)?;
         if root >= u64::from(ranks) {
             return Err(CollectiveError::Root { root, ranks });
         }

@@ -7,7 +7,7 @@ mod timing;
 use std::any::Any;
 
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, ranks::Extents};
-use unisono_base::interrupt::check;
+use unisono_base::{interrupt::check, narrow};
 use unisono_collective::Collective;
 use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
 use unisono_lower::{Placed, Placement};
@@ -107,6 +107,8 @@ fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanErr
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
         Part::Nodes(_) => return Err(no_part(request, "a number of ranks, a shape, and a list of accelerators")),
     };
+    // The tables of the network's links take long, and no collective has more ranks.
+    Collective::check_ranks(narrow(nodes.len()))?;
     let machine = sheet.as_ref().map_or_else(|| request.machine.clone(), |sheet| Machine::from(sheet.clone()));
     let is_listed = matches!(request.part, Part::Places(_));
     Ok(OnNetwork { machine, part: NetworkPart::new(network, nodes, extents.dims())?, model, extents, is_listed })
