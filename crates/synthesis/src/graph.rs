@@ -217,8 +217,25 @@ impl Graph {
     /// Returns the sum, over all ranks that `from` reaches, of the minimum number of links on a path to the rank. Paths
     /// may pass through other ranks.
     pub fn links_to_ranks(&self, from: u32) -> u64 {
-        let distance = self.by_links().levels(from).distance;
-        distance[..self.ranks as usize].iter().filter(|&&links| links != FAR).sum()
+        let mut links = vec![u32::MAX; self.places.len()];
+        links[from as usize] = 0;
+        let (mut queue, mut k, mut sum) = (vec![from], 0, 0);
+        while let Some(&at) = queue.get(k) {
+            poll();
+            k += 1;
+            let here = links[at as usize];
+            if at < self.ranks {
+                sum += u64::from(here);
+            }
+            for &arc in self.leaving(at) {
+                let to = self.arcs[arc as usize].to;
+                if links[to as usize] == u32::MAX {
+                    links[to as usize] = here + 1;
+                    queue.push(to);
+                }
+            }
+        }
+        sum
     }
 
     fn exchanges(&self, from: u32, to: u32) -> bool {

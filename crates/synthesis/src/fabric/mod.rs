@@ -143,6 +143,8 @@ pub struct Fabric {
     parts: OnceLock<Vec<Parts>>,
     /// The result of [`Fabric::relays_sooner`].
     relays_sooner: OnceLock<bool>,
+    /// The result of [`Fabric::stretch_of_pairs`].
+    stretch_of_pairs: OnceLock<f64>,
     depths: Cache<Roots, Result<u32, NoForest>>,
     packings: Cache<(Roots, Option<u32>), Packed>,
     forests: Cache<Key, Shared<Forest>>,
@@ -213,6 +215,7 @@ impl Fabric {
             scatter_cuts: Mutex::default(),
             parts: OnceLock::new(),
             relays_sooner: OnceLock::new(),
+            stretch_of_pairs: OnceLock::new(),
             depths: Mutex::default(),
             packings: Mutex::default(),
             forests: Mutex::default(),

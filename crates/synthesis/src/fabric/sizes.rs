@@ -95,14 +95,18 @@ impl Fabric {
     /// divided by the time of the ranks' own links. The result is below 1 if the network carries the messages of all
     /// pairs as fast as ranks send.
     pub fn stretch_of_pairs(&self) -> f64 {
-        let (graph, ranks) = (&self.graph, self.graph.ranks());
-        let senders: Vec<u32> = (0..ranks).step_by(narrow(ranks.div_ceil(SAMPLED).max(1))).collect();
-        let links: u64 = senders.iter().map(|&from| graph.links_to_ranks(from)).sum();
-        let pairs = senders.len() as u64 * u64::from(ranks.saturating_sub(1));
-        let rate = |is_counted: &dyn Fn(u32) -> bool| -> u64 {
-            graph.arcs().iter().filter(|arc| is_counted(arc.from)).map(|arc| arc.rate).sum()
-        };
-        (links as f64 / pairs.max(1) as f64) * rate(&|from| from < ranks) as f64 / rate(&|_| true).max(1) as f64
+        *self.stretch_of_pairs.get_or_init(|| {
+            let (graph, ranks) = (&self.graph, self.graph.ranks());
+            // If the network looks alike from all ranks, one sender is as good as many.
+            let sampled = if self.steps.is_some() { 1 } else { SAMPLED };
+            let senders: Vec<u32> = (0..ranks).step_by(narrow(ranks.div_ceil(sampled).max(1))).collect();
+            let links: u64 = senders.iter().map(|&from| graph.links_to_ranks(from)).sum();
+            let pairs = senders.len() as u64 * u64::from(ranks.saturating_sub(1));
+            let rate = |is_counted: &dyn Fn(u32) -> bool| -> u64 {
+                graph.arcs().iter().filter(|arc| is_counted(arc.from)).map(|arc| arc.rate).sum()
+            };
+            (links as f64 / pairs.max(1) as f64) * rate(&|from| from < ranks) as f64 / rate(&|_| true).max(1) as f64
+        })
     }
 
     /// Returns whether a forest takes so little work that every plan tries it.

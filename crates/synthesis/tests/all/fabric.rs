@@ -59,6 +59,17 @@ fn check_ways(fabric: &Fabric, roots: Roots, forest: &Forest) {
     assert_eq!(sends.into_iter().max(), Some(forest.most_sends));
 }
 
+/// In a torus, the sample of one sender gives the stretch of any sample.
+#[test]
+fn alike_senders_give_the_stretch_of_all() {
+    for dims in [&[16][..], &[4, 8], &[3, 5], &[4, 4, 4]] {
+        let of_many = Fabric::new(crate::common::torus(dims), &[], 0.0).stretch_of_pairs();
+        assert_eq!(torus(dims).stretch_of_pairs().to_bits(), of_many.to_bits(), "{dims:?}");
+    }
+    // In a ring of 16, the other ranks are 64 links away together.
+    assert!((torus(&[16]).stretch_of_pairs() - 64.0 / 15.0).abs() < 1e-12);
+}
+
 #[test]
 fn short_blocks_regard_the_latencies_of_links() {
     let graph = crate::common::cluster(2, 16);
