@@ -104,7 +104,11 @@ let slice word =
 let parse text =
   let instrs = ref [] and count = ref 0 and streams = ref [] and stream_count = ref 0 and scratch = Hashtbl.create 16 in
   let c = ref None and node = ref (-1) and lane = ref (-1) and in_lane = ref false and nodes = ref (-1) and phases = ref 0 in
-  let known = Hashtbl.create 1024 in
+  let known = Hashtbl.create 1024 and stated = Hashtbl.create 4 in
+  let once what =
+    if Hashtbl.mem stated what then fail "a second '%s'" what;
+    Hashtbl.add stated what ()
+  in
   let the_collective () = match !c with Some c -> c | None -> fail "a collective is expected" in
   let operand word =
     match Hashtbl.find_opt known word with
@@ -168,14 +172,15 @@ let parse text =
     match words text with
     | "nodes" :: [ n ] ->
         let ranks = (the_collective ()).ranks in
-        if !nodes <> ranks then fail "the number of nodes is given twice";
+        once "nodes";
         nodes := number ~most:(1 lsl 22) n;
         if !nodes < ranks then fail "%d nodes are fewer than the ranks" !nodes
-    | "origin" :: _ -> ()
+    | "origin" :: _ -> once "origin"
     | "phases" :: names when names <> [] ->
         let reserved c = c = ':' || c = ',' || c = '=' in
         if List.exists (String.exists reserved) names then fail "a name of a phase has ':', ',' or '='";
-        phases := !phases + List.length names
+        once "phases";
+        phases := List.length names
     | "stream" :: name :: rest when String.length name > 2 && name.[String.length name - 1] = ':' ->
         stream (after "stream" "s" (String.sub name 0 (String.length name - 1))) rest
     | "node" :: name :: rest ->

@@ -127,6 +127,8 @@ class Schedule:
         self.streams: list[tuple[int, tuple[int, ...], int | None]] = []
         self._ends: dict[int, dict[int, tuple[int, int, int]]] = {}
         self._operands, self._known_phases = dict[str, Operand](), set[str]()
+        #: The facts about the whole schedule that were read, each of which a file states once.
+        self._stated = set[str]()
         self._phases, self._node, self._in_lane, self._sizes, lines = 0, -1, False, (0, 0, 0), self._lines(text)
         require(not re.search(r"(?!\r\n)[\0-\x08\x0b-\x1f\x7f-\x9f]", text), "the text has a control character")
         try:
@@ -188,14 +190,21 @@ class Schedule:
             self._in_lane, self._sizes = False, (*self.collective.sizes(self._node), number(found[2]))
         elif code == "lane" and self._node >= 0:
             self._in_lane = False
-        elif (found := re.fullmatch(rf"nodes {_N}", code, re.A)) and self.nodes == self.collective.ranks:
+        elif found := re.fullmatch(rf"nodes {_N}", code, re.A):
+            self._once("nodes")
             self.nodes = number(found[1], MOST_RANKS)
             require(self.nodes >= self.collective.ranks, f"{self.nodes} nodes are fewer than the ranks")
         elif code.startswith("phases "):
-            self._phases += len(code.split()) - 1
+            self._once("phases")
+            self._phases = len(code.split()) - 1
             require(self._phases <= MOST_PHASES and not set(code) & set(":,="), "too many phases, or ':,=' in a name")
         else:
             require(code == "origin" or code.startswith("origin "), f"'{code[:40]}' cannot be read here")
+            self._once("origin")
+
+    def _once(self, what: str) -> None:
+        require(what not in self._stated, f"a second '{what}'")
+        self._stated.add(what)
 
     def _instruction(self, left: str, right: str, said: str | None = None, after: str | None = None) -> bool:
         """Adds an instruction and returns True, unless an operand is unknown."""

@@ -288,6 +288,17 @@ def test_an_order_over_other_nodes_needs_its_facts() -> None:
                     assert accepted(RELAY, forged(RELAY))
 
 
+@pytest.mark.parametrize("fact", ["origin a", "phases go", "nodes 3"])
+def test_no_reader_accepts_a_fact_twice(fact: str) -> None:
+    once = RELAY.replace("stream s0", "origin a\nstream s0", 1)
+    assert accepted(once, un.Schedule.parse(once).certificate(text=once))
+    twice = once.replace("stream s0", f"{fact}\nstream s0", 1)
+    with pytest.raises(un.InputError, match="a second"):
+        un.Schedule.parse(twice)
+    with pytest.raises(checker.Refused, match="a second"):
+        checker.check(twice, forged(twice))
+
+
 def mutated(text: str, r: random.Random) -> str:
     """Returns the text with lines dropped, repeated or swapped, or with numbers and words changed."""
     lines = text.split("\n")

@@ -43,9 +43,8 @@ pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
 
     let mut line = lines.next().unwrap_or_else(|| Err(end("'collective'")))?;
     let collective = parse_collective(&mut line)?;
-    let ranks = collective.ranks;
-    let mut reader =
-        Reader { builder: Builder::new(collective), phases: Vec::new(), node: None, ranks, instrs: 0, streams: 0 };
+    let builder = Builder::new(collective);
+    let mut reader = Reader { builder, stated: Vec::new(), phases: Vec::new(), node: None, instrs: 0, streams: 0 };
     reader.builder.keep_unused_streams();
     for line in lines {
         reader.line(&mut line?)?;
@@ -99,25 +98,24 @@ fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
 
 struct Reader {
     builder: Builder,
+    /// The facts about the whole schedule that were read, each with its line; a file states each once.
+    stated: Vec<(&'static str, usize)>,
     phases: Vec<String>,
     /// Node whose instructions are being read, with its current lane; `None` before the first node.
     node: Option<(NodeId, u32)>,
-    ranks: u32,
     instrs: u32,
     streams: u32,
 }
 
 impl Reader {
     fn line(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
-        if line.rest() == "origin" {
-            self.builder.origin("");
-            return Ok(());
-        }
-        if line.take("origin ") {
+        if line.take("origin ") || line.rest() == "origin" && line.take("origin") {
+            self.once("origin", line)?;
             self.builder.origin(line.rest().trim());
             return Ok(());
         }
         if line.take("phases ") {
+            self.once("list of phases", line)?;
             while !line.is_empty() {
                 let name = line.word("the name of a phase")?;
                 self.builder.phase(name);
@@ -148,14 +146,20 @@ impl Reader {
         Err(line.expected("origin, phases, nodes, stream, node, lane or an instruction"))
     }
 
+    fn once(&mut self, what: &'static str, line: &Line<'_>) -> Result<(), ParseError> {
+        if let Some((_, first)) = self.stated.iter().find(|(stated, _)| *stated == what) {
+            return Err(line.error(format!("a second {what}; the first is in line {first}")));
+        }
+        self.stated.push((what, line.number));
+        Ok(())
+    }
+
     fn nodes(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
+        self.once("number of nodes", line)?;
         let nodes: u64 = line.number("the number of nodes")?;
         let (ranks, most) = (self.builder.node_count() as u64, u64::from(Collective::MAX_RANKS));
         if nodes < ranks || nodes > most {
             return Err(line.error(format!("{nodes} nodes do not fit; accepted are {ranks} (the ranks) to {most}")));
-        }
-        if ranks > u64::from(self.ranks) {
-            return Err(line.error(format!("the number of nodes was stated before, as {ranks}; state it once")));
         }
         for _ in ranks..nodes {
             self.builder.switch();
