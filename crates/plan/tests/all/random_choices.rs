@@ -33,7 +33,7 @@ fn simulated(problem: &Problem, one: &Timed) -> Option<f64> {
 fn recut(plan: &Plan) -> Vec<Timed> {
     let (best, case) = (plan.best(), plan.problem.target.case(plan.problem.collective));
     let along = |side: usize| {
-        let next = |params: &Params| best.algorithm.recut(&case, params)[side].take();
+        let next = move |params: &Params| best.algorithm.recut(&case, params)[side].take();
         std::iter::successors(next(&best.params), next).take(RECUT)
     };
     let supported = along(0).chain(along(1)).filter(|params| best.algorithm.supports(&case, params).is_ok());
