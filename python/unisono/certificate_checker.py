@@ -2,9 +2,8 @@
 
 ``python certificate_checker.py FILE.sched CERTIFICATE`` runs with any Python >= 3.11 and its standard library alone.
 Its exit code is 0 if the certificate is accepted, 1 if it is refused, and 2 if a file is unreadable or not a schedule.
-The checker does not trust the certificate: it executes the instructions in the order of the certificate, derives each
-fact, and computes all contents exactly. ``docs/certificates.md`` states every rule. The sections ``machine`` and
-``placement`` of a file are not certified.
+It assumes nothing about the certificate: it follows the order, derives each fact and computes all contents exactly.
+``docs/certificates.md`` states every rule. The sections ``machine`` and ``placement`` of a file are not certified.
 """
 
 import hashlib
@@ -19,10 +18,10 @@ from typing import Any
 
 MOST, MOST_RANKS, MOST_PHASES, MOST_OPERANDS = 2**32 - 1, 2**22, 2**16, 2**16 - 1
 INPUT, OUTPUT, _, STREAM = range(4)
-WRONG = -1  # The expression of an element that combines the same rank twice, or different elements of the inputs.
+WRONG = -1  # The expression of an element that combines one rank twice, or different elements of the inputs.
 MOVING_ONE, MOVING_ALL = {"broadcast", "message", "scatter"}, {"allgather", "alltoall", "gather"}
 REDUCING, ROOTED = {"allreduce", "reduce", "reduce-scatter", "scan"}, MOVING_ONE | {"gather", "reduce"}
-ALIKE = {"allgather", "allreduce", "broadcast"}  # The collectives after which all ranks have one result.
+ALIKE = {"allgather", "allreduce", "broadcast"}  # All ranks end with one result.
 _N = r"(\d{1,10})"
 _OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i16|i32|i64)"
 _COLLECTIVE = re.compile(rf"collective (\S+) ranks={_N} elements={_N} root={_N} {_OPERATOR} {_DTYPE}", re.A)
@@ -35,11 +34,9 @@ _STEP = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?((?:<=?\d{1,10}(?:@\d{1,10})?)*)"
 _FACT = re.compile(r"<(=?)(\d+)(?:@(\d+))?", re.A)
 #: An operand: (buffer, start, end) or (STREAM, stream, first element).
 Operand = tuple[int, int, int]
-#: The ranks of an expression: the first rank, the last rank + 1, a bit mask of all ranks (None if there are no gaps),
-#: and True if the ranks ascend from left to right.
+#: Ranks of an expression: first, last + 1, bits of all ranks (None without gaps), whether they ascend left to right.
 Ranks = tuple[int, int, int | None, bool]
-#: Contents as segments (start, end, expression, shift): the element at place p is the expression over input element p +
-#: shift.
+#: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
 Segments = list[tuple[int, int, Any, int]]
 #: The result of an accepting check: instructions, facts, expressions, and the claimed properties of the bits.
 Verdict = tuple[int, int, int, list[str]]
@@ -61,13 +58,12 @@ def require(holds: bool, message: str) -> None:
 
 def number(text: str | None, most: int = MOST) -> int:
     """Returns the value of up to ten digits, or 0 without digits."""
-    value = int(text) if text else 0
-    require(value <= most, f"found {value} where a number from 0 to {most} is expected")
+    require((value := int(text or 0)) <= most, f"found {value} where a number from 0 to {most} is expected")
     return value
 
 
 class Collective:
-    """A collective on given ranks. It has the sizes of the buffers, and the required contents of each output."""
+    """A collective on given ranks: the sizes of its buffers, and the required contents of each output."""
 
     def __init__(self, text: str) -> None:
         found = _COLLECTIVE.fullmatch(text)
@@ -81,17 +77,14 @@ class Collective:
         self.whole = self.elements * (self.ranks if kind in MOVING_ALL | {"scatter", "reduce-scatter"} else 1)
         require(self.whole <= MOST, f"a buffer has {self.whole} elements, more than {MOST}")
         self.root = source if kind in ROOTED else 0
-        # The sender of a message is the last rank; it is the first rank if the root is the last rank.
+        # A message comes from the last rank, or from the first if the root is the last.
         self.sender = self.root if kind != "message" else 0 if source + 1 == self.ranks else self.ranks - 1
         self.any_order = operator != "ordered" or kind == "barrier"
         # The minimum of +0 and -0 depends on the order of the operands, so swapping them can change bits.
         self.swaps = operator != "ordered" and (integer or operator not in ("min", "max"))
 
     def sizes(self, node: int) -> tuple[int, int]:
-        """Returns the number of elements of a node's input and output.
-
-        Switches have neither, and the root of a broadcast has no output.
-        """
+        """Returns the elements of a node's input and output; switches have none, a broadcast's root has no output."""
         given = self.whole if self.kind in ("scatter", "reduce-scatter", "alltoall") else self.elements
         made = self.whole if self.kind in MOVING_ALL else self.elements
         gives = self.kind not in MOVING_ONE or node == self.sender
@@ -100,10 +93,7 @@ class Collective:
         return (given * gives, made * makes) if node < self.ranks else (0, 0)
 
     def required(self, rank: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yields the requirements of an output as (start, end, input element, first rank, last rank + 1).
-
-        The span must contain the reduction over these ranks.
-        """
+        """Yields (start, end, input element, first rank, last rank + 1): a span must hold these ranks reduced."""
         n, length = self.elements, self.sizes(rank)[1]
         element = rank * n if self.kind in ("alltoall", "reduce-scatter", "scatter") else 0
         if length and self.kind in MOVING_ALL:
@@ -122,13 +112,10 @@ class Schedule:
         self.rows: list[tuple[int, int, tuple[Operand, ...], tuple[Operand, ...], tuple[int, ...]]] = []
         #: Node and first instruction of each lane, and the number of lanes of each node.
         self.lanes, self.lane_count = list[tuple[int, int]](), defaultdict[int, int](int)
-        #: The source, sinks and capacity of each stream. For each node and stream, the lane that uses the stream, the
-        #: number of elements, and the last use.
+        #: Source, sinks and capacity of each stream. Of each node and stream: the lane, the elements, the last use.
         self.streams: list[tuple[int, tuple[int, ...], int | None]] = []
         self._ends: dict[int, dict[int, tuple[int, int, int]]] = {}
-        self._operands, self._known_phases = dict[str, Operand](), set[str]()
-        #: The facts about the whole schedule that were read, each of which a file states once.
-        self._stated = set[str]()
+        self._operands, self._known_phases, self._stated = dict[str, Operand](), set[str](), set[str]()
         self._phases, self._node, self._in_lane, self._sizes, lines = 0, -1, False, (0, 0, 0), self._lines(text)
         require(not re.search(r"(?!\r\n)[\0-\x08\x0b-\x1f\x7f-\x9f]", text), "the text has a control character")
         try:
@@ -152,19 +139,20 @@ class Schedule:
             head, _, operands = line.partition(": ")
             name, mark, phase = head.partition(" p")
             left, _, right = operands.partition(" -> ")
-            # Most lines have the form that the writer prints, with a phase and operands that occurred in earlier lines.
+            # Most lines have the printed form, with a phase and operands that earlier lines have too.
             printed = name == f"  i{len(self.rows)}" and phase in self._known_phases and (phase or not mark)
             if printed and self._instruction(left, right):
                 continue
             if line.startswith(("machine", "placement")):
                 return
             code = line.partition(";")[0] if ";" in line else line
-            plain = code.isascii() or code.startswith(("origin ", "phases "))
-            require(plain, "the line has characters that no instruction has")
+            require(code.isascii() or code.startswith(("origin ", "phases ")), "no instruction has such characters")
             if code := " ".join(code.split()):
                 yield code
 
     def _line(self, code: str) -> None:
+        require((what := code.partition(" ")[0]) not in self._stated, f"a second '{what}'")
+        self._stated |= {what} & {"nodes", "origin", "phases"}
         if found := _INSTRUCTION.fullmatch(code):
             name, phase, *operands = found.groups()
             if int(name) != len(self.rows) or number(phase) >= self._phases or self._node < 0 or int(name) == MOST:
@@ -191,20 +179,13 @@ class Schedule:
         elif code == "lane" and self._node >= 0:
             self._in_lane = False
         elif found := re.fullmatch(rf"nodes {_N}", code, re.A):
-            self._once("nodes")
             self.nodes = number(found[1], MOST_RANKS)
             require(self.nodes >= self.collective.ranks, f"{self.nodes} nodes are fewer than the ranks")
         elif code.startswith("phases "):
-            self._once("phases")
             self._phases = len(code.split()) - 1
             require(self._phases <= MOST_PHASES and not set(code) & set(":,="), "too many phases, or ':,=' in a name")
         else:
             require(code == "origin" or code.startswith("origin "), f"'{code[:40]}' cannot be read here")
-            self._once("origin")
-
-    def _once(self, what: str) -> None:
-        require(what not in self._stated, f"a second '{what}'")
-        self._stated.add(what)
 
     def _instruction(self, left: str, right: str, said: str | None = None, after: str | None = None) -> bool:
         """Adds an instruction and returns True, unless an operand is unknown."""
@@ -226,7 +207,7 @@ class Schedule:
         if length == 0 or len(sources) > MOST_OPERANDS or len(sinks) > MOST_OPERANDS:
             raise WrongInput(f"i{this} has no length, or more than {MOST_OPERANDS} operands")
         for n, (buffer, start, end) in enumerate(sinks):
-            # An instruction may read and write an element at one place, but not at two places of one buffer.
+            # An element may be read and written at one place, but not at two places of one buffer.
             if buffer != STREAM:
                 met = [a for b, a, z in sources if b == buffer and a != start and a < end and start < z]
                 met += [a for b, a, z in sinks[:n] if b == buffer and a < end and start < z] if n else ()
@@ -235,8 +216,7 @@ class Schedule:
         for operands in (sources, sinks):
             for n, (buffer, stream, _) in enumerate(operands):
                 if buffer == STREAM:
-                    # A stream is used at a node by one lane only, at most once in an instruction and in the order of
-                    # the lane.
+                    # One lane of a node uses a stream, once in an instruction and in the order of the lane.
                     user, at, last = self._used.get(stream) or (lane, 0, -1)
                     if user != lane or last == this or (operands is sinks) != (self.streams[stream][0] == self._node):
                         raise Refused(f"i{this} uses s{stream} twice, at the wrong end, or in a second lane")
@@ -248,7 +228,7 @@ class Schedule:
 
 
 class Expressions:
-    """The distinct expressions over ranks. An expression is a rank, or a row that combines two expressions."""
+    """Distinct expressions over ranks: a rank, or a row that combines two expressions."""
 
     def __init__(self, collective: Collective) -> None:
         self._ranks, self._swaps, self._twice = collective.ranks, collective.swaps, collective.kind == "barrier"
@@ -295,17 +275,14 @@ class Expressions:
 
 
 def join(parts: Segments, start: int, end: int, value: Any, shift: int) -> None:
-    """Appends a segment. If the last segment has the same value and shift, the two are merged."""
+    """Appends a segment, merged with the last one if both hold the same."""
     if parts and parts[-1][1] == start and parts[-1][2] == value and parts[-1][3] == shift:
         start = parts.pop()[0]
     parts.append((start, end, value, shift))
 
 
 def read(segments: Segments, start: int, end: int, reader: str | int, gap: Any = None) -> Segments:
-    """Returns the contents of a span, with places counted from its start.
-
-    A gap has the value ``gap``; without ``gap``, a gap is an error.
-    """
+    """Returns the contents of a span, with places counted from its start; gaps hold ``gap`` or are refused."""
     at = bisect_left(segments, (start + 1,)) - 1
     if at >= 0 and segments[at][1] >= end:
         return [(0, end - start, segments[at][2], segments[at][3] + start)]
@@ -340,10 +317,7 @@ def write(segments: Segments, start: int, end: int, parts: Segments) -> None:
 
 
 def touch(segments: Segments, lane: int, this: int, start: int, end: int, writes: bool) -> dict[int, int]:
-    """Adds an access to the latest accesses of all lanes.
-
-    Returns, for each other lane, the latest instruction that conflicts with the access.
-    """
+    """Adds an access to the latest accesses of all lanes; returns each other lane's latest conflicting instruction."""
     latest, parts = dict[int, int](), Segments()
     for a, b, lanes, shift in read(segments, start, end, this, gap={}):
         for other, (last_read, last_write) in lanes.items():
@@ -360,20 +334,16 @@ class Replay:
 
     def __init__(self, schedule: Schedule) -> None:
         self._s, self._rows, self.expressions = schedule, schedule.rows, Expressions(schedule.collective)
-        #: The node of each lane, and True if the node has several lanes; the next instruction of each lane; the number
-        #: of elements popped by (stream, node).
+        #: Node of each lane, and whether it has several; next instruction by lane; elements popped by (stream, node).
         self._lanes = [(node, schedule.lane_count[node] > 1) for node, _ in schedule.lanes]
         self._next, self._popped = [first for _, first in schedule.lanes], defaultdict[tuple[int, int], int](int)
-        #: The contents that each instruction pushed on a stream, as segments. Places are counted from the start of the
-        #: push.
+        #: The contents that each instruction pushed on a stream, as segments whose places count from its start.
         self._passing: list[Segments] = [[] for _ in schedule.streams]
         #: Contents and the latest accesses, by (node, buffer).
         self._held, self._touched = (defaultdict[tuple[int, int], Segments](list) for _ in range(2))
-        #: For a pair of lanes, the latest instruction of the second lane that has ended before the next instruction of
-        #: the first lane starts.
+        #: For two lanes, the latest instruction of the second that is over before the next one of the first starts.
         self._over: dict[tuple[int, int], int] = {}
-        #: The facts: an instruction, an instruction that has ended before it, and True if this holds at the start of
-        #: the first instruction (False if only at its end).
+        #: Facts (instruction, the one that is over, whether at the start of the first and not only at its end).
         self.facts: list[tuple[int, int, bool]] = []
 
     def step(self, this: int, facts: str) -> None:
@@ -435,7 +405,7 @@ class Replay:
         self._over[key] = max(over, self._over.get(key, -1))
 
     def _fact(self, this: int, lane: int, start: str, predecessor: str, earlier: str) -> int:
-        """Derives a fact. Returns the instruction that has ended when this instruction ends."""
+        """Derives a fact; returns the instruction that is over when this one ends."""
         via, of = int(predecessor), int(earlier or 0)
         if via >= len(self._rows) or of > len(self.facts) or (earlier and (start or of == 0)):
             raise Refused(f"a fact about i{this} names an instruction or a fact that does not exist before it")
@@ -450,10 +420,7 @@ class Replay:
         return over
 
     def _carried(self, via: int, this: int, at_start: bool) -> bool | None:
-        """Returns when a fact at ``via`` holds: True if it holds when ``this`` starts.
-
-        False if the fact holds only when ``this`` ends, and None if it holds at neither time.
-        """
+        """Returns True if a fact at ``via`` holds when ``this`` starts, False if only when it ends, None if neither."""
         (_, pushed, _, sinks, _), (_, popped, sources, _, after), best = self._rows[via], self._rows[this], None
         if via in after:
             return True
@@ -465,11 +432,7 @@ class Replay:
         return best
 
     def outputs(self) -> list[str]:
-        """Checks all outputs, and returns the properties of the bits.
-
-        The properties are ``repeatable`` if equal outputs have one expression, and ``place`` if all elements have one
-        expression.
-        """
+        """Checks all outputs; returns ``repeatable`` if equal outputs have one expression, ``place`` if elements do."""
         c, classes, values = self._s.collective, set[tuple[tuple[int, int, int, int], ...]](), set[tuple[int, int]]()
         right = set[tuple[int, int, int, int, int]]()
         for rank in range(c.ranks):

@@ -139,7 +139,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         // A stage alone, in which an interface may run ahead of its gaps.
         let message = case.message(case.bytes(case.collective.elements));
         found.push(near(case, best_factors(ranks, |factor| Message::rounds_ns([(factor - 1, message)], true))));
-        if let Some(node) = case.ranks().node_ranks.filter(|&node| node > 1 && node < ranks && ranks % node == 0) {
+        if let Some(node) = case.ranks().node_ranks.filter(|&node| node > 1 && node < ranks && ranks.is_multiple_of(node)) {
             let prices = StagePrices::of(case);
             let mut factors = best_factored(node, &prices).stages.factors().to_vec();
             factors.extend(best_factored(ranks / node, &prices).stages.factors());
@@ -159,7 +159,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         }
         if case.collective.kind == Kind::Barrier && dissemination::is_at_once(ranks) {
             // Dissemination sends the same messages in a single round.
-            unique.retain(|stages| stages.factors().len() > 1);
+            unique.retain(|stages| stages.factors().len() > 1 || stages.wrap() != Wrap::Plain);
         }
         unique.into_iter().map(|stages| Params::new().with("schedule", stages)).collect()
     }
