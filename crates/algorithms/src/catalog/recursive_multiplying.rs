@@ -139,7 +139,9 @@ impl RankAlgorithm for RecursiveMultiplying {
         // A stage alone, in which an interface may run ahead of its gaps.
         let message = case.message(case.bytes(case.collective.elements));
         found.push(near(case, best_factors(ranks, |factor| Message::rounds_ns([(factor - 1, message)], true))));
-        if let Some(node) = case.ranks().node_ranks.filter(|&node| node > 1 && node < ranks && ranks.is_multiple_of(node)) {
+        if let Some(node) =
+            case.ranks().node_ranks.filter(|&node| node > 1 && node < ranks && ranks.is_multiple_of(node))
+        {
             let prices = StagePrices::of(case);
             let mut factors = best_factored(node, &prices).stages.factors().to_vec();
             factors.extend(best_factored(ranks / node, &prices).stages.factors());

@@ -77,8 +77,8 @@ impl Elements {
     }
 }
 
-/// Returns the text of an expression, up to its first [`MOST_LISTED`] ranks. Sums are from the left, so only their right
-/// operands have parentheses, and so has the whole: a ring of thousands of ranks would begin with as many of them.
+/// Returns the text of an expression, up to its first [`MOST_LISTED`] ranks. Sums are from the left, so only the whole
+/// and right operands have parentheses; else the text of a ring would begin with one for each rank.
 fn text(id: u32, expressions: &Expressions) -> String {
     enum Part {
         Text(&'static str),

@@ -39,8 +39,8 @@ pub struct Graphs {
     pub ring: Graph,
     pub tree: Graph,
     pub nvls: Option<Graph>,
-    /// The GB/s of a head of NVLS inside a box by the rate of NVLinks: no interface limits it, and no step of NCCL's list
-    /// of speeds, which NCCL only uses to choose. 0 without NVLS.
+    /// The GB/s of a head of NVLS inside a box by the rate of NVLinks. No interface limits it, and no step of NCCL's
+    /// list of speeds, which NCCL only uses to choose. 0 without NVLS.
     pub nvls_inside: f64,
     /// True if the GPUs of a box communicate over NVLink.
     pub over_nvlink: bool,
@@ -55,7 +55,8 @@ impl Graphs {
         let ring = room.ring(speeds);
         let alone = Facts { boxes: 1, ..facts.clone() };
         let alone = Room { facts: &alone, rings: Rings::new(0, &[]), over_nvlink };
-        let nvls_inside = alone.nvls(ladder(facts.architecture, false)).map_or(0.0, |graph| alone.share(graph.channels));
+        let nvls_inside =
+            alone.nvls(ladder(facts.architecture, false)).map_or(0.0, |graph| alone.share(graph.channels));
         Self { ring, tree: room.tree(speeds, ring), nvls: room.nvls(speeds), nvls_inside, over_nvlink }
     }
 
@@ -150,8 +151,8 @@ impl Room<'_> {
         Graph { channels: ring.channels, intra, inter, same: ring.same }
     }
 
-    /// Returns the share of a GPU's NVLinks for one head of NVLS, in GB/s. Heads read from all GPUs: a GPU sends one share
-    /// to each head, and two to itself as a head.
+    /// Returns the share of a GPU's NVLinks for one head of NVLS, in GB/s. Heads read from all GPUs: a GPU sends one
+    /// share to each head, and two to itself as a head.
     fn share(&self, heads: u32) -> f64 {
         self.facts.nvlink / f64::from(heads + 1)
     }
