@@ -206,11 +206,12 @@ fn nvls_is_as_fast_as_the_slowest_links_of_its_boxes() {
     let hopper = switched(Generation::Hopper, 2, 8, 370.8, 48.0);
     near(slope(&hopper).0, 8.0 * 57.7 * 16.0 / 30.0);
     near(slope(&hopper).1, slope(&hopper).0);
-    // One box: 80 GB/s per head, 8 x 80 x 0.74 x 7/8 x 2 x 8/14, which NCCL limits to 8 x 90. Posted: 484 (8 GB200).
+    // One box: 721.8 / 9 GB/s per head, 8 x 80.2 x 0.74 x 7/8 x 2 x 8/14; NCCL counts 80 and limits all to 8 x 90.
+    // Posted: 484 (8 GB200).
     let one = Nccl::new(switched(Generation::Blackwell, 1, 8, 721.8, 0.0), None).unwrap();
     let nvls = of(&one, Kind::Allreduce, 1 << 33, Algorithm::Nvls, Protocol::Simple);
     near(nvls.bandwidth, 720.0 * 8.0 / 14.0);
-    near(1e6 * nvls.seconds, 25.0 + 8.0 * gib / 1e3 / (8.0 * 80.0 * 0.74 * 1.75 * 8.0 / 14.0));
+    near(1e6 * nvls.seconds, 25.0 + 8.0 * gib / 1e3 / (8.0 * 721.8 / 9.0 * 0.74 * 1.75 * 8.0 / 14.0));
     // NCCL corrects single sizes of Blackwell on CPUs of Intel and AMD only.
     let arm = Facts { cpu: Cpu::Arm, ..blackwell.clone() };
     let own = |facts: &Facts| {
