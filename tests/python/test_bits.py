@@ -49,9 +49,7 @@ def test_elements_with_other_expressions_are_named(text: str, place: bool) -> No
     assert (proof.element_class is None, proof.unlike_elements is None) == (not place, place)
     assert schedule.verify("fingerprint").element_class == proof.element_class
     if not place:
-        assert proof.unlike_elements == (
-            "element 0 of rank 0 is (0 + 1 + 2), and element 1 of rank 0 is (0 + (1 + 2))"
-        )
+        assert proof.unlike_elements == ("element 0 of rank 0 is (0 + 1 + 2), and element 1 of rank 0 is (0 + (1 + 2))")
         claimed = schedule.certificate(text=text).replace(" repeatable", " repeatable place")
         with pytest.raises(checker.Refused, match="different expressions: not place"):
             checker.check(text, claimed)
