@@ -53,8 +53,8 @@ def test_the_choice_is_printed_and_in_the_report() -> None:
     asked = call("plan", "allreduce", "--machine", "dgx-h100", "--bytes", "1GiB", "--as", "nccl", "--json").json
     library = asked["library"]
     assert (library["name"], library["algorithm"], library["protocol"]) == ("nccl", "nvls", "simple")
-    # NCCL estimates 25 us, and 2^30 bytes at 8 x 59.5 GB/s of bus bandwidth, which the tests of the model derive. NCCL's
-    # list of speeds rounds a head's share of 18 NVLinks (18 x 20.6 / 9 = 41.2 GB/s) down to 40; the wires do not.
+    # NCCL estimates 25 us, and 2^30 bytes at 8 x 59.5 GB/s of bus bandwidth, which the tests of the model derive.
+    # NCCL's list of speeds rounds a head's share of 18 NVLinks (370.8 / 9 = 41.2 GB/s) down to 40; the wires do not.
     assert library["cost_seconds"] == pytest.approx(25e-6 + 2**30 * 1.75 / 476e9, rel=1e-9)
     assert library["seconds"] == pytest.approx(25e-6 + 2**30 * 1.75 / 476e9 / (41.2 / 40), rel=1e-3)
     assert library["busbw"] == pytest.approx(2**30 * 1.75 / library["seconds"] / 1e9, rel=1e-9)

@@ -196,7 +196,8 @@ def test_cables_are_listed_with_the_numbers_that_fail_takes() -> None:
 
 def test_tables_of_cables_name_the_source_of_their_rates() -> None:
     """One table has the rates of the data sheet, the other the measured ones; without measured rates both are equal."""
-    report, printed = (of("topology", "dgx-a100-x2", "--cables") for of in (json_of, text_of))
+    asked = ("topology", "dgx-a100-x2", "--cables")
+    report, printed = json_of(*asked), text_of(*asked)
     assert {one["gbps"] for one in report["plane"]["unlike_links"]} == {200}
     assert {cable["gbps"] for cable in report["cable_list"] if cable["kind"] == "aoc"} == {192}
     assert "Gb/s by data sheet" in printed
