@@ -3,22 +3,9 @@
 use std::any::Any;
 
 use serde::Serialize;
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Collective;
 
 use crate::{BOUNDS, Time, network::NetworkPart};
-
-/// The collectives that a collective contains, with blocks or vectors of the same size and, in a barrier, of its one
-/// element. A schedule of the first is also one of each other, for every root: the contributions of other ranks are
-/// zero, or results are ignored. So a bound that holds for every schedule of a contained collective holds for it too.
-pub const CONTAINED: &[(Kind, &[Kind])] = &[
-    (Kind::Allgather, &[Kind::Broadcast, Kind::Gather]),
-    (Kind::Allreduce, &[Kind::Broadcast, Kind::Reduce]),
-    (Kind::Alltoall, &[Kind::Broadcast, Kind::Gather, Kind::Scatter]),
-    (Kind::Barrier, &[Kind::Broadcast]),
-    (Kind::ReduceScatter, &[Kind::Reduce, Kind::Scatter]),
-    // Only from the first rank, and to the last one.
-    (Kind::Scan, &[Kind::Broadcast, Kind::Reduce]),
-];
 
 /// One collective on one part of a machine. Each kind of machine has its own type of part, which [`CostProblem::on`]
 /// returns.
@@ -31,24 +18,6 @@ pub struct CostProblem<'a> {
 impl<'a> CostProblem<'a> {
     pub fn on<Part: Any>(&self) -> Option<&'a Part> {
         self.part.downcast_ref()
-    }
-
-    /// Returns the collectives that the collective contains ([`CONTAINED`]), for one root of each set of roots that the
-    /// machine does not distinguish; on large machines for some roots.
-    pub fn contained(&self) -> Vec<Collective> {
-        let c = self.collective;
-        let kinds = CONTAINED.iter().find(|(kind, _)| *kind == c.kind).map_or(&[][..], |(_, kinds)| kinds);
-        if kinds.is_empty() || c.is_local() {
-            return Vec::new();
-        }
-        // Endpoints are alike. PE 0, in a corner of a wafer, is the farthest from another PE.
-        let all = self.on::<NetworkPart>().map_or(&[0][..], |part| part.of_data_sheet().model.views());
-        let roots = |kind: Kind| match (c.kind, kind) {
-            (Kind::Scan, Kind::Broadcast) => vec![0],
-            (Kind::Scan, _) => vec![c.ranks - 1],
-            _ => all.to_vec(),
-        };
-        kinds.iter().flat_map(|&kind| roots(kind).into_iter().map(move |root| Collective { kind, root, ..c })).collect()
     }
 }
 
@@ -75,31 +44,14 @@ pub struct Bound {
     /// The name of the model that predicts no schedule to end earlier than the bound; `None` if there is no such
     /// model. A schedule with this predicted time is optimal by the model.
     pub model: Option<&'static str>,
-    /// True if the bound of a collective is the largest of its own and those of contained collectives; false if its own
-    /// is known to be the largest, or nearly so.
-    pub of_contained: bool,
     /// Returns the bound, or `None` if it does not apply to the problem.
     pub time: fn(&CostProblem) -> Option<Time>,
 }
 
 impl Bound {
     /// The values of fields that few bounds state: a bound of every schedule on the machine.
-    pub(crate) const OF_MACHINE: Self = Self {
-        name: "",
-        reference: "",
-        assumes: "",
-        standing: Standing::Bound,
-        model: None,
-        of_contained: true,
-        time: |_| None,
-    };
-
-    /// Returns the largest bound of a problem and of the contained collectives, if the bound counts them.
-    fn largest(&self, problem: &CostProblem, contained: &[Collective]) -> Option<Time> {
-        let counts = self.of_contained && self.standing == Standing::Bound;
-        let parts = contained.iter().filter(|_| counts).map(|&collective| CostProblem { collective, ..*problem });
-        [*problem].into_iter().chain(parts).filter_map(|problem| (self.time)(&problem)).max_by(Time::total_cmp)
-    }
+    pub(crate) const OF_MACHINE: Self =
+        Self { name: "", reference: "", assumes: "", standing: Standing::Bound, model: None, time: |_| None };
 }
 
 /// Returns every registered bound, by kind of machine, then by name.
@@ -109,16 +61,14 @@ pub fn all() -> impl Iterator<Item = &'static Bound> {
 
 /// Returns every bound that applies, in the order of [`BOUNDS`].
 pub fn bounds(problem: &CostProblem) -> Vec<(&'static Bound, Time)> {
-    let contained = problem.contained();
-    all().filter_map(|bound| Some((bound, bound.largest(problem, &contained)?))).collect()
+    all().filter_map(|bound| Some((bound, (bound.time)(problem)?))).collect()
 }
 
 /// Returns the largest of the bounds with [`Standing::Bound`], which hold for every schedule on the machine; `None` if
 /// no such bound applies to the problem.
 pub fn tightest(problem: &CostProblem) -> Option<(&'static Bound, Time)> {
     let standing = all().filter(|bound| bound.standing == Standing::Bound);
-    let contained = problem.contained();
-    standing.filter_map(|bound| Some((bound, bound.largest(problem, &contained)?))).max_by(|a, b| a.1.total_cmp(&b.1))
+    standing.filter_map(|bound| Some((bound, (bound.time)(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// Returns a bound of the model named `model` that differs from `least` only by rounding. `least` is the least time
