@@ -35,6 +35,8 @@ def read(text: str) -> list[int]:
             raise RefusedError(rest)
         found.append(operations(body[2], int(head[1])))
         rest = rest[body.end() :]
+    if rest.strip(" \t\r\n"):
+        raise RefusedError(rest)
     return found
 
 

@@ -8,6 +8,8 @@ from unisono.base.reports import Candidate
 
 from .conftest import SOAK
 
+#: Algorithms that take at most this multiple of the least time are ranked with their best parameters.
+LOOKED_AT = 1.6
 #: Parts of a machine of every kind.
 PARTS: list[tuple[str, tuple[int, ...] | None]] = [
     ("wse2", (9,)),
@@ -33,13 +35,19 @@ def test_a_named_algorithm_has_the_parameters_of_the_ranking(name: str, shape: t
         first: dict[str, Candidate] = {}
         for candidate in un.plan(kind, machine, elements=elements).candidates:
             first.setdefault(candidate["algorithm"], candidate)
+        least = min(ranked["seconds"] for ranked in first.values())
         for algorithm, ranked in first.items():
             best = un.plan(kind, machine, elements=elements, algorithm=algorithm).candidates[0]
             # A finer model also times the best candidate of a ranking and the candidates near it.
             if best["source"] == ranked["source"]:
                 compared += 1
-                assert best["params"] == ranked["params"], (kind, elements, algorithm)
-                assert best["seconds"] == pytest.approx(ranked["seconds"]), (kind, elements, algorithm)
+                case = (kind, elements, algorithm)
+                # A ranking searches no shorter or longer pieces for algorithms that are far from the best.
+                if ranked["seconds"] > LOOKED_AT * least:
+                    assert best["seconds"] <= ranked["seconds"] * (1 + 1e-9), case
+                    continue
+                assert best["params"] == ranked["params"], case
+                assert best["seconds"] == pytest.approx(ranked["seconds"]), case
             else:
                 assert "simulated" in (best["source"], ranked["source"]), (kind, elements, algorithm)
     assert compared > 1

@@ -339,7 +339,7 @@ def test_a_message_has_the_prices_of_its_protocol(machine: Any) -> None:
     for count in (4, 60, 64, 4092, 4096, 1 << 20):
         alpha = 3000 if 64 <= count < 4096 else 1000
         found = [
-            un.plan("broadcast", where, bytes=count, algorithm="binomial").predicted["seconds"]
+            un.plan("broadcast", where, bytes=count, algorithm="binomial", params={}).predicted["seconds"]
             for where in (flat, with_node)
         ]
         assert found == pytest.approx([(alpha + count * (1 + (count >= 4096))) * 1e-9, (7 + count) * 1e-9]), count

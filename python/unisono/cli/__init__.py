@@ -57,6 +57,10 @@ def _word(name: str) -> str:
     return f"{name}_" if iskeyword(name) else name.replace("-", "_")
 
 
+#: The options that print the help of a command.
+HELP = ["-h", "--help"]
+
+
 def command(name: str) -> click.Command:
     """Returns the command of that name, which is one of :data:`NAMES`."""
     word = _word(name)
@@ -64,6 +68,8 @@ def command(name: str) -> click.Command:
         found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
     if found.epilog is None:
         found.epilog = _examples(name)
+    # A command keeps the names of its first use, which may have no context of the program.
+    found.context_settings.setdefault("help_option_names", HELP)
     return found
 
 
@@ -119,7 +125,7 @@ class _Program(click.Group):
                 formatter.write_dl([(name, _summary(name)) for name in names], col_max=14)
 
 
-@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=_Program, context_settings={"help_option_names": HELP, "max_content_width": 110})
 @click.option(
     "--load",
     "scripts",

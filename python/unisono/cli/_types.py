@@ -38,7 +38,8 @@ class Whole(_Read[int]):
 
     def read(self, value: str) -> int:
         """Returns the number."""
-        if not re.fullmatch("[+-]?[0-9]+", value):
+        # Python converts at most 4,300 digits.
+        if not re.fullmatch("[+-]?[0-9]{1,1000}", value):
             self.fail(f"'{value}' is not a valid integer.")
         return int(value)
 
