@@ -11,7 +11,7 @@ use unisono_base::interrupt;
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{Dropped, time_within},
+    candidates::{Dropped, admit, time_within},
 };
 
 /// The best listed setting of an algorithm may take this many times as long as the best candidate: listed lengths
@@ -68,6 +68,7 @@ pub(crate) fn add(
                     || is_known
                     || dropped.iter().any(same)
                     || problem.target.is_slow(problem.collective, algorithm, &next)
+                    || admit(algorithm, &case, &next).is_err()
                 {
                     break;
                 }

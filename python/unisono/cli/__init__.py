@@ -68,8 +68,8 @@ def command(name: str) -> click.Command:
         found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
     if found.epilog is None:
         found.epilog = _examples(name)
-    # A command keeps the names of its first use, which may have no context of the program.
-    found.context_settings.setdefault("help_option_names", HELP)
+    # A command keeps the help option of its first context, which may not be one of the program.
+    found.get_help_option(click.Context(found, help_option_names=HELP))
     return found
 
 
