@@ -55,8 +55,8 @@ pub struct Info {
     /// Pairs of a collective and the collectives that the algorithm runs in sequence to implement it.
     #[serde(skip)]
     pub sequences: &'static [(Kind, &'static [Kind])],
-    /// True if the algorithm is composed of other algorithms that its parameters name; listings of plain algorithms
-    /// omit it.
+    /// True if parameters of the algorithm name other algorithms that it runs. Listings of other algorithms omit the
+    /// field.
     #[serde(skip)]
     pub composed: bool,
 }
@@ -79,8 +79,9 @@ impl Info {
     /// Defaults for algorithms among ranks.
     pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
 
-    /// Returns the collectives that the algorithm runs in sequence to implement `kind`; of several sequences, the first
-    /// one of those with the most collectives that have a parameter.
+    /// Returns the collectives that the algorithm runs in sequence to implement `kind`; `None` without a sequence. Of
+    /// several sequences, this is the one with the most collectives for which `params` has a parameter; of equal ones,
+    /// the first.
     pub fn sequence(&self, kind: Kind, params: &Params) -> Option<&'static [Kind]> {
         let of_kind = || self.sequences.iter().filter(|(of, _)| *of == kind).map(|(_, parts)| *parts);
         let given = |parts: &&[Kind]| parts.iter().filter(|part| params.get(part.name()).is_some()).count();
@@ -132,7 +133,7 @@ pub enum Place<'a> {
 pub struct Ranks {
     pub latency_ns: f64,
     pub issue_ns: f64,
-    /// The part of the latency between the arrival of a message and the moment at which the receiver notices it.
+    /// The part of the latency from the arrival of a message until the receiver notices the message.
     pub signal_ns: f64,
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
@@ -150,29 +151,30 @@ pub struct Ranks {
 /// The times of a message among ranks, in ns.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Message {
-    /// The times for which its send occupies the CPU and the interface of its sender.
+    /// The times for which a send occupies the CPU and the interface of the sender.
     pub send_cpu: f64,
     pub send_nic: f64,
-    /// The time from the start of the send until the message is at its receiver.
+    /// The time from the start of the send until the message arrives at the receiver.
     pub flight: f64,
-    /// The times for which it occupies the CPU and the interface of its receiver.
+    /// The times for which a receive occupies the CPU and the interface of the receiver.
     pub receive_cpu: f64,
     pub receive_nic: f64,
-    /// The time of its reduction.
+    /// The time of the reduction of the message with another vector.
     pub reduce: f64,
-    /// False if messages occupy interfaces only; `receive_cpu` is then a delay.
+    /// True if messages occupy CPUs. If false, messages occupy interfaces only, and `receive_cpu` is a delay.
     pub uses_cpus: bool,
-    /// The time by which an interface may run ahead of its gaps.
+    /// The time by which an interface may send or receive earlier than the gaps between its messages allow.
     pub slack: f64,
 }
 
 impl Message {
-    /// Returns the time from the start of a send until its receiver has the message, reduced if `reduces`.
+    /// Returns the time from the start of a send until the receiver has the message and, if `reduces`, has reduced it.
     pub fn arrival_ns(&self, reduces: bool) -> f64 {
         self.flight + self.receive_cpu + if reduces { self.reduce } else { 0.0 }
     }
 
-    /// Returns the time for which a message in each direction, reduced if `reduces`, occupies the CPU of a rank.
+    /// Returns the time for which one message in each direction occupies the CPU of a rank, with the reduction if
+    /// `reduces`.
     pub fn hold_ns(&self, reduces: bool) -> f64 {
         if self.uses_cpus {
             self.send_cpu + self.arrival_ns(reduces) - self.flight
@@ -183,13 +185,14 @@ impl Message {
         }
     }
 
-    /// Returns the time for which a message in each direction occupies the interface of a rank.
+    /// Returns the time for which one message in each direction occupies the interface of a rank.
     pub fn gap_ns(&self) -> f64 {
         self.send_nic.max(self.receive_nic)
     }
 
-    /// Returns the time of rounds in each of which a rank sends and receives equally many messages of some length, and
-    /// reduces them if `reduces`. Interfaces may still have gaps of earlier rounds to wait for.
+    /// Returns the time of consecutive rounds. Each round is `(messages, message)`: a rank sends and receives
+    /// `messages` equal messages, and reduces them if `reduces`. At the start of a round, the interfaces may still be
+    /// occupied by messages of earlier rounds.
     pub fn rounds_ns(rounds: impl IntoIterator<Item = (u32, Message)>, reduces: bool) -> f64 {
         let (mut now, mut sends, mut receives) = (0.0_f64, 0.0_f64, 0.0_f64);
         for (messages, m) in rounds.into_iter().filter(|round| round.0 > 0) {
@@ -206,7 +209,7 @@ impl Message {
     }
 }
 
-/// A machine that knows the times of messages of each length.
+/// A machine that gives the times of a message of any length.
 pub trait Messages: fmt::Debug + Sync {
     fn message(&self, bytes: u64) -> Message;
 }
@@ -274,7 +277,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Returns the times of a message between ranks; without exact times, those that follow from [`Case::ranks`].
+    /// Returns the times of a message of `bytes` bytes between ranks. On machines without exact times, they follow from
+    /// [`Case::ranks`].
     pub fn message(&self, bytes: u64) -> Message {
         if let Place::Priced { messages, .. } = self.place {
             return messages.message(bytes);
@@ -311,8 +315,8 @@ pub struct Param {
     pub values: &'static str,
 }
 
-/// The cost of a case in closed form, with which cases are ranked without building a schedule. Tests compare each form
-/// with the schedule or its simulation.
+/// The cost of a case in closed form. Plans rank cases by it without building a schedule. Tests compare each closed
+/// form with the schedule or its simulation.
 #[derive(Clone, Debug)]
 pub enum Profile {
     /// The cost terms of each phase, on a grid.
@@ -332,13 +336,13 @@ pub enum Profile {
 pub struct Size {
     /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows their number.
     pub instructions: Option<u64>,
-    /// True if instructions are made in the order of nodes and lanes, and few streams carry all messages: the build
-    /// then needs less memory.
+    /// True if the algorithm makes instructions in the order of nodes and lanes, with few streams. The build then needs
+    /// less memory.
     pub in_order: bool,
     /// A lower bound of the messages that the busiest rank sends.
     pub sends: u64,
-    /// Elementary steps of [`Algorithm::profile`], each about a nanosecond by measurement; 0 if the profile takes only
-    /// a moment.
+    /// The number of elementary steps of [`Algorithm::profile`]. A step takes about 1 ns, as measured. 0 if the profile
+    /// takes only a moment.
     pub profile_steps: u128,
 }
 
@@ -367,20 +371,20 @@ pub trait Algorithm: Sync {
         Size::default()
     }
 
-    /// Returns the settings of the parameters that a plan compares for a case. The planner drops settings that are not
-    /// supported.
+    /// Returns the values of the parameters that a plan compares for a case. The planner drops values that
+    /// [`Algorithm::supports`] refuses.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
 
-    /// Returns the parameters with which messages are cut into pieces of about half the length, and of twice the
-    /// length; `None` without such a parameter and beyond its range. A plan follows them from its best setting while
-    /// the time falls.
+    /// Returns the parameters for pieces of about half the length, and for pieces of twice the length. `None` if the
+    /// algorithm has no such parameter or the length is at its limit. A plan starts from its best candidate and changes
+    /// the length in one direction as long as the time falls.
     fn recut(&self, _case: &Case, _params: &Params) -> [Option<Params>; 2] {
         [None, None]
     }
 
-    /// Returns whether the parameters leave nothing for a plan to compare, so that no candidates need be listed.
+    /// Returns true if `params` states all parameters, so that a plan needs no candidates.
     fn is_whole(&self, params: &Params) -> bool {
         params.has_all(self.info().params.iter().map(|param| param.name))
     }

@@ -6,7 +6,7 @@ use unisono_collective::Kind;
 
 use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Info, Means, Params, algorithms, line::LineTree};
 
-/// The only algorithm on a line that is not a tree and can be a component, namely of `x-y-allreduce`.
+/// The only algorithm on a line that is not a tree and may be named by a parameter, namely of `x-y-allreduce`.
 pub(crate) const RING: &str = "ring";
 
 /// Finds an algorithm by name.
@@ -21,8 +21,8 @@ pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
     })
 }
 
-/// Returns the tree on a line that parameter `param` of `algorithm` names; `default` names it without the parameter.
-/// `others` are further names that the error lists as accepted.
+/// Returns the tree on a line that parameter `param` of `algorithm` names, or the tree `default` without the parameter.
+/// `others` are further accepted names, for the error message.
 pub(crate) fn line_param(
     algorithm: &'static str,
     param: &'static str,
@@ -45,11 +45,12 @@ pub(crate) fn line_names() -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().filter(|a| a.line_tree().is_some()).map(|a| a.name())
 }
 
-/// Resolves a name in a case: for an allreduce, an algorithm that reduces but has no allreduce means `reduce-broadcast`
-/// with that reduce; on a grid with several rows and columns, a tree on a line means `x-y` with that tree in both
-/// dimensions, and `ring` for an allreduce means `x-y-allreduce` with rings.
+/// Resolves a name in a case. For an allreduce, the name of an algorithm that reduces but has no allreduce means
+/// `reduce-broadcast` with that reduce. On a grid with several rows and columns, the name of a tree on a line means
+/// `x-y` with that tree in both dimensions, and `ring` for an allreduce means `x-y-allreduce` with rings.
 ///
 /// # Errors
+///
 /// Returns an error if the name or a parameter is unknown, a parameter contradicts the name, or the case is not
 /// supported.
 pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
@@ -87,8 +88,8 @@ pub fn short_name(algorithm: &dyn Algorithm, offers: &[Means], params: &Params) 
     .to_owned()
 }
 
-/// Returns the value of a parameter that names an algorithm with its parameters: `NAME` or `NAME:K=V:K=V`. In a value
-/// that itself has this form, `/` stands for `:`, and in a value of that value `+`.
+/// Returns the value of a parameter that names an algorithm with its parameters: `NAME` or `NAME:K=V:K=V`. If a value V
+/// itself has this form, `/` replaces `:` in it; one level deeper, `+` replaces `:`.
 pub fn named(algorithm: &str, params: &Params) -> String {
     let inner = |value: &str| value.replace('/', "+").replace(':', "/");
     params.iter().fold(algorithm.to_owned(), |text, (k, v)| format!("{text}:{k}={}", inner(v)))
@@ -119,8 +120,11 @@ pub(crate) fn lacks(info: &Info, offered: &[Means]) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: info.name, reason }
 }
 
-/// Returns the algorithm `composed`, and `params` with `named` as the value of all parameters in `parts`. A parameter
-/// in `parts` that names another algorithm is an error.
+/// Returns the algorithm `composed`, and `params` with the name of `named` as the value of every parameter in `parts`.
+///
+/// # Errors
+///
+/// Returns an error if a parameter in `parts` names another algorithm.
 fn stands_for(
     named: &'static dyn Algorithm,
     composed: &'static str,
@@ -158,7 +162,7 @@ fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), Algorit
 
 fn collect_names(algorithm: &dyn Algorithm, params: &Params, accepted: &mut BTreeSet<&'static str>) {
     for param in algorithm.info().params {
-        // An algorithm that was visited before adds no names.
+        // An algorithm that was visited before adds no further names, so the recursion ends.
         if accepted.insert(param.name)
             && let Some(part) = params.get(param.name).and_then(|value| find(value).ok())
         {

@@ -17,8 +17,8 @@ pub const EVEN: &str = "P is even";
 pub const DIVIDES: &str = "P divides the vector";
 pub const POWER_THAT_DIVIDES: &str = "P is a power of two and divides the vector";
 
-/// The time of some collectives by one model. The algorithm's parameters have their defaults, except those that the
-/// condition states.
+/// The time of some collectives by one model. Parameters of the algorithm have their default values, except those that
+/// the condition states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Formula {
     /// Name of the model. `paper` is Eq. 1 of "Near-Optimal Wafer-Scale Reduce", in cycles; others are models of

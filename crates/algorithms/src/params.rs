@@ -34,7 +34,7 @@ impl Params {
         names.into_iter().all(|name| self.0.contains_key(name))
     }
 
-    /// Returns only the parameters whose names `names` accepts, for a component of a composed algorithm.
+    /// Returns the parameters whose names `names` accepts, such as those of one part of a composed algorithm.
     #[must_use]
     pub fn only(&self, names: impl Fn(&str) -> bool) -> Self {
         Self(self.0.iter().filter(|(k, _)| names(k)).map(|(k, v)| (k.clone(), v.clone())).collect())

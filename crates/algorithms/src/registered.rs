@@ -13,7 +13,7 @@ pub fn algorithms() -> Vec<&'static dyn Algorithm> {
     ALGORITHMS.iter().chain(own.iter()).copied().collect()
 }
 
-/// Removes an added algorithm; returns whether one had that name.
+/// Removes an added algorithm. Returns true if an algorithm had that name.
 pub fn unregister(name: &str) -> bool {
     let mut own = OWN.write().unwrap_or_else(PoisonError::into_inner);
     let before = own.len();
@@ -21,8 +21,8 @@ pub fn unregister(name: &str) -> bool {
     own.len() < before
 }
 
-/// Adds an algorithm for the rest of the process. It replaces an added algorithm of the same name; existing plans keep
-/// the replaced one.
+/// Adds an algorithm for the rest of the process. It replaces an added algorithm of the same name, but existing plans
+/// keep the replaced algorithm.
 ///
 /// # Errors
 /// Returns an error if the catalog has an algorithm of that name.

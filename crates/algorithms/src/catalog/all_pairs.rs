@@ -20,13 +20,13 @@ use crate::{
 
 pub struct AllPairs;
 
-/// The most ranks for which a plan builds the schedule of P^2 messages to time it. For more ranks a plan considers the
-/// algorithm on networks only, by its exchanges; on other machines algorithms in rounds are better.
+/// The most ranks for which a plan builds the schedule of P^2 messages to time it. For more ranks, a plan considers the
+/// algorithm only on networks, and times its exchanges. On other machines, algorithms in rounds are faster.
 const MOST_RANKS: u32 = 32;
 
 /// The largest stretch of a network ([`Fabric::stretch_of_pairs`]) on which a plan considers the algorithm for more
-/// than [`MOST_RANKS`] ranks: with a larger stretch, links between the ranks take more than twice as long as the ranks'
-/// own links, and messages among neighbours are better.
+/// than [`MOST_RANKS`] ranks. With a larger stretch, links between the ranks take more than twice as long as the ranks'
+/// own links, and algorithms that send to neighbours only are faster.
 ///
 /// [`Fabric::stretch_of_pairs`]: unisono_synthesis::Fabric::stretch_of_pairs
 const MOST_STRETCH: f64 = 2.0;
@@ -169,8 +169,8 @@ impl RankAlgorithm for AllPairs {
         Ok(())
     }
 
-    /// Returns the exchanges of more than [`MOST_RANKS`] ranks; `None` for up to as many, because their schedule itself
-    /// is timed.
+    /// Returns the exchanges for more than [`MOST_RANKS`] ranks. For fewer ranks it returns `None`, because a plan
+    /// times the schedule itself.
     fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
         let Collective { kind, ranks: p, root, elements, .. } = case.collective;
         if p <= MOST_RANKS {

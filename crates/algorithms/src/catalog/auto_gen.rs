@@ -56,7 +56,8 @@ pub fn energy(pes: u32, depth: u32) -> Option<(u64, u32)> {
     }
 }
 
-/// The numbers `binom(depth + k - 1, k)` for k = 1, 2, ..., which saturate far above any number of PEs.
+/// The slopes k = 1, 2, ... of the energy, with their numbers of occurrences `binom(depth + k - 1, k)`. The numbers
+/// saturate far above any number of PEs.
 struct Slopes {
     depth: u64,
     k: u64,
@@ -70,7 +71,7 @@ impl Slopes {
         Self { depth: u64::from(depth), k: 0, count: 1 }
     }
 
-    /// Returns the next slope and its number of occurrences.
+    /// Returns the next slope and the number of its occurrences.
     fn next(&mut self) -> (u64, u64) {
         self.k += 1;
         if self.count < MANY {

@@ -29,12 +29,13 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// Returns the rank whose offset from `rank` in every dimension equals the coordinate of rank `by`.
+/// Returns the rank that a shift by `by` sends `rank` to: in every dimension, the coordinate of `by` is added to that
+/// of `rank`.
 fn shifted(torus: &Extents, rank: u32, by: u32) -> u32 {
     (0..torus.dims().len()).fold(rank, |at, dim| torus.shifted(at, dim, torus.coordinate(by, dim)))
 }
 
-/// Returns the rank that a shift by `by` maps to `rank`.
+/// Returns the rank that a shift by `by` sends to `rank`.
 fn origin(torus: &Extents, rank: u32, by: u32) -> u32 {
     let back = |at, dim| torus.shifted(at, dim, torus.dims()[dim] - torus.coordinate(by, dim));
     (0..torus.dims().len()).fold(rank, back)

@@ -56,8 +56,9 @@ impl PipelinedTree for BinaryTree {
         3 * ranks
     }
 
-    /// Returns the rounds of the first segment along the longest path, and those of the busiest rank for each further
-    /// segment: an inner rank with two children, if there is one, or the root that also receives the result.
+    /// Returns the rounds: the first segment goes along the longest path; then each further segment takes the time of
+    /// the busiest rank. The busiest rank is an inner rank with two children, if there is one, or a root that also
+    /// receives the result.
     fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
         let tree = self.tree(c.ranks, 0, params);
@@ -65,13 +66,13 @@ impl PipelinedTree for BinaryTree {
         let [children, parents, results] = (0..c.ranks).map(work).max_by_key(|work| work.iter().sum::<u32>())?;
         let prices = case.ranks();
         let busy_ns = prices.issue_ns + bytes as f64 * prices.ns_per_byte;
-        // In a reduce, the subtrees off the longest path are complete when the longest path ends.
+        // When the messages of the longest path of a reduce arrive, the other subtrees are already complete.
         let before_ns = if c.kind == Kind::Reduce { 0.0 } else { busy_ns };
         let [messages, before] = tree.longest_path(busy_ns + prices.latency_ns, before_ns);
         let path = Round::new(1, bytes).times(messages);
         Some(if c.kind == Kind::Reduce {
-            // On three ranks the busiest rank is the top, which only receives. Its children send at the same time, and
-            // a send takes time even on machines on which receives take none. So one receive of the top counts as a
+            // On three ranks the busiest rank is the top, which only receives. Its children send at the same time. A
+            // send takes time even on machines on which receives take none, so one receive of the top is counted as a
             // send.
             let free = u32::from(parents == 0 && children > 0);
             let turn = Round::pipelined(parents + free, children + results - free, bytes);

@@ -33,7 +33,8 @@ const MOST_RADIX: u32 = 1 << 16;
 const LIBRARIES: u32 = 4;
 /// The most ranks for which a plan considers the radix of libraries, and one round, for broadcasts and reduces.
 const FEW: u32 = 16;
-/// Radices for networks: estimates ignore the network, whose rows and boxes often have these numbers of ranks.
+/// Radices that a plan also considers on networks. The estimates ignore the network, and rows and boxes often have
+/// these numbers of ranks.
 const ALIGNED: [u32; 3] = [4, 8, 16];
 
 const INFO: Info = Info {
@@ -90,8 +91,8 @@ fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
     }
 }
 
-/// Emits a scatter; `block(e)` is the operand of the root from element e on, where the blocks of all ranks follow each
-/// other.
+/// Emits a scatter. `block(e)` is the operand at the root that starts at element `e` of the concatenated blocks of all
+/// ranks.
 fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Operand) {
     let len = c.elements;
     let down = tree.edges(b, false);
@@ -129,7 +130,7 @@ fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Opera
     }
 }
 
-/// Returns the time of a collective without segments along a tree.
+/// Returns the time in ns of a collective along a tree, without segments.
 fn tree_ns(case: &Case, radix: u32) -> f64 {
     let c = &case.collective;
     let of_blocks = |count: u32| case.message(u64::from(count) * case.bytes(c.elements));
@@ -147,7 +148,7 @@ fn tree_ns(case: &Case, radix: u32) -> f64 {
     }
 }
 
-/// Emits a reduce of all blocks to rank 0 and their scatter. The scratch memory of rank 0 begins with the sums.
+/// Emits a reduce of all blocks to rank 0, then a scatter. The sums are at the start of the scratch memory of rank 0.
 fn reduce_scatter(b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = Collective { root: 0, ..case.collective };
     let whole = Collective { kind: Kind::Reduce, elements: c.elements * c.ranks, ..c };
@@ -160,8 +161,8 @@ fn reduce_scatter(b: &mut Builder, case: &Case, params: &Params) -> Result<(), A
     Ok(())
 }
 
-/// Returns the number of blocks of each message along the path of a gather with the most blocks: the path through full
-/// subtrees, or the path through the subtree that is not full.
+/// Returns the numbers of blocks in the messages along one path of a gather, from the leaf to the root. Of the path
+/// through full subtrees and the path through the subtree that is not full, it is the path with more blocks in all.
 fn longest_way(ranks: u32) -> Vec<u32> {
     let stages = ranks.ilog2();
     let (full, rest) = ((0..stages).map(|k| 1 << k).collect::<Vec<_>>(), ranks - (1 << stages));
@@ -197,7 +198,8 @@ impl RankAlgorithm for Binomial {
         3 * times * u64::from(case.collective.ranks) * self.sends(case, params)
     }
 
-    /// Returns the number of segments: each goes from the top of the tree to a child, or to the top from a leaf.
+    /// Returns the number of segments. Each segment is a message from the top of the tree to a child, or to the top
+    /// from a child.
     fn sends(&self, case: &Case, params: &Params) -> u64 {
         segments::count(INFO.name, None, case, params)
     }
@@ -215,8 +217,8 @@ impl RankAlgorithm for Binomial {
         Ok(())
     }
 
-    /// Returns the rounds of the first segment along the longest path, and those of the top for each further segment,
-    /// because the top has the most children; gathers and scatters have no segments. `None` for reduce-scatters and for
+    /// Returns the rounds. The first segment goes along the longest path, and each further segment takes the time of
+    /// the top, which has the most children. Gathers and scatters have no segments. `None` for reduce-scatters and for
     /// radices above 2.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
@@ -233,18 +235,18 @@ impl RankAlgorithm for Binomial {
         let beside = case.bytes(c.elements) * u64::from(c.ranks - 1 - way.iter().sum::<u32>());
         Some(match c.kind {
             Kind::Reduce => {
-                // For each segment the top's largest child sends one message and receives one fewer than the top, so
-                // both handle equally many.
+                // In each segment, the largest child of the top sends one message and receives one message fewer than
+                // the top. So both handle equally many messages.
                 let turn = Round::pipelined(1, children - 1, bytes).reducing(bytes * u64::from(children));
                 let sums = Round::new(1, bytes).reducing(bytes).times(stages);
                 [sums].into_iter().chain(home).chain([turn.times(more)]).collect()
             }
             Kind::Broadcast => {
-                // The top sends to the subtree that is not full before it sends into the longest path.
+                // The top sends to its child in the subtree that is not full before it sends into the longest path.
                 let before = Round::pipelined(children - stages, 0, bytes);
                 vec![before, Round::new(1, bytes).times(stages), Round::pipelined(children, 0, bytes).times(more)]
             }
-            // The blocks that do not take the longest path still occupy the top.
+            // The top is also occupied by the blocks that do not take the longest path.
             Kind::Gather => way.iter().map(|&count| blocks(count)).chain([Round::pipelined(0, 1, beside)]).collect(),
             _ => {
                 let first = [Round::pipelined(1, 0, beside)].into_iter();
@@ -253,9 +255,9 @@ impl RankAlgorithm for Binomial {
         })
     }
 
-    /// Returns segments and the fastest radices; also the radix of MPI libraries and one with which the root sends to
-    /// all if they are faster than 2, and for broadcasts and reduces of few ranks anyway, because ranks that share
-    /// memory or cores gain from few rounds.
+    /// Returns segments, and the fastest radices. If they are faster than radix 2, it also returns the radix of MPI
+    /// libraries and the radix with which the root sends to all ranks. For broadcasts and reduces of few ranks it
+    /// returns both in any case, because ranks that share memory or cores gain from few rounds.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (c, ns) = (&case.collective, |radix| tree_ns(case, radix));
         let mut radices = radix::fastest(c.ranks, MOST_RADIX, ns);

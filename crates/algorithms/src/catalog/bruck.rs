@@ -26,9 +26,10 @@ pub struct Bruck;
 const RADIX: &str = "radix";
 const BINARY: u32 = 2;
 const MOST_RADIX: u32 = 1 << 16;
-/// The most instructions of a candidate with a radix above 2: a plan simulates it, because it may have no closed form.
+/// The most instructions of a candidate with a radix above 2. A plan simulates such a candidate if it has no closed
+/// form.
 const MOST_TRIED: u64 = 1 << 18;
-/// [`MOST_TRIED`] on a network, whose timetables take longer.
+/// [`MOST_TRIED`] on a network, because timetables take longer.
 const MOST_TRIED_ON_LINKS: u64 = 1 << 14;
 
 fn radix(params: &Params) -> Result<u32, AlgorithmError> {
@@ -60,7 +61,7 @@ fn hops(b: &mut Builder, ranks: u32, radix: u32, to: impl Fn(u32, u32) -> u32) -
     rounds(ranks, radix).map(|round| round.iter().map(|&distance| hop(round[0], distance)).collect()).collect()
 }
 
-/// Returns the blocks of a message of an allgather to the rank at a distance.
+/// Returns the number of blocks in a message of an allgather to the rank at distance `distance`.
 fn gathered(ranks: u32, least: u32, distance: u32) -> u32 {
     least.min(ranks - distance)
 }
@@ -70,7 +71,8 @@ fn allgather(b: &mut Builder, c: &Collective, radix: u32) {
     let rounds = hops(b, p, radix, |r, distance| (r + p - distance) % p);
     for r in 0..p {
         let node = NodeId(r);
-        // Rank 0 receives the blocks in the order of its output; other ranks rotate them at the end.
+        // Rank 0 receives the blocks in the order of its output. Other ranks receive into scratch memory and rotate the
+        // blocks at the end.
         let base = if r == 0 { 0 } else { b.scratch(node, p * len) };
         let at = |block: u32| if r == 0 { Operand::Out(block * len) } else { Operand::Tmp(base + block * len) };
         b.combine(node, 0, len, &[Operand::In(0)], &[at(0)]);
@@ -90,14 +92,14 @@ fn allgather(b: &mut Builder, c: &Collective, radix: u32) {
     }
 }
 
-/// Returns the blocks of a message of an alltoall to the rank at a distance, as intervals `(first, count)`; block i is
-/// for the rank at distance i.
+/// Returns the blocks in a message of an alltoall to the rank at distance `distance`, as intervals `(first, count)`.
+/// Block i is for the rank at distance i.
 fn hopping(ranks: u32, radix: u32, least: u32, distance: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
     let apart = u64::from(radix) * u64::from(least);
     (distance..ranks).step_by(narrow::<usize>(apart)).map(move |first| (first, least.min(ranks - first)))
 }
 
-/// Returns the number of blocks of a message of an alltoall to the rank at a distance.
+/// Returns the number of blocks in a message of an alltoall to the rank at distance `distance`.
 fn scattered(ranks: u32, radix: u32, least: u32, distance: u32) -> u32 {
     let (rest, apart) = (u64::from(ranks - distance), u64::from(radix) * u64::from(least));
     narrow::<u32>(rest / apart * u64::from(least) + u64::from(least).min(rest % apart))
@@ -106,7 +108,7 @@ fn scattered(ranks: u32, radix: u32, least: u32, distance: u32) -> u32 {
 fn alltoall(b: &mut Builder, c: &Collective, radix: u32) {
     let (p, len) = (c.ranks, c.elements);
     let rounds = hops(b, p, radix, |r, distance| (r + distance) % p);
-    // A message to a larger distance of a round has no more blocks.
+    // In a round, no message has more blocks than the message to the least distance.
     let most = rounds.iter().map(|round| scattered(p, radix, round[0].least, round[0].distance)).max().unwrap_or(0);
     for r in 0..p {
         let node = NodeId(r);
@@ -135,7 +137,7 @@ fn alltoall(b: &mut Builder, c: &Collective, radix: u32) {
     }
 }
 
-/// Returns the blocks of each message of a rank, by round.
+/// Returns, for each round, the number of blocks in each message of a rank.
 fn messages(c: &Collective, radix: u32) -> impl Iterator<Item = Vec<u32>> {
     let (ranks, is_gathered) = (c.ranks, c.kind == Kind::Allgather);
     rounds(ranks, radix).map(move |round| {
@@ -147,7 +149,7 @@ fn messages(c: &Collective, radix: u32) -> impl Iterator<Item = Vec<u32>> {
     })
 }
 
-/// Returns about the time, with all messages of a round as long as its longest.
+/// Returns the approximate time in ns: all messages of a round are as long as its longest message.
 fn bruck_ns(case: &Case, radix: u32) -> f64 {
     let c = &case.collective;
     let round = |blocks: Vec<u32>| {
@@ -200,7 +202,7 @@ impl RankAlgorithm for Bruck {
         Ok(())
     }
 
-    /// Returns rounds if the messages of each round are equally long.
+    /// Returns the rounds; `None` if a round has messages of different lengths.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
         let round = |blocks: Vec<u32>| {
@@ -210,9 +212,9 @@ impl RankAlgorithm for Bruck {
         messages(c, radix(params).ok()?).map(round).collect()
     }
 
-    /// Returns radix 2 and the fastest radices. On machines without a network, `recursive-exchange` allgathers with
-    /// radices whose power is the number of ranks, without rotating blocks. `linear` sends all blocks of an alltoall in
-    /// one round.
+    /// Returns radix 2 and the fastest radices. Omits cases that other algorithms cover: on machines without a network,
+    /// `recursive-exchange` allgathers without rotating blocks if the number of ranks is a power of the radix, and
+    /// `linear` sends all blocks of an alltoall in one round.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (c, is_network) = (&case.collective, case.ranks().extents.is_some());
         let most = if is_network { MOST_TRIED_ON_LINKS } else { MOST_TRIED };

@@ -36,7 +36,8 @@ struct Part {
     up: bool,
 }
 
-/// Returns two parts, one for each direction, that start in each dimension with an extent above 1.
+/// Returns the parts: for each dimension with an extent above 1, one part for each direction that starts in this
+/// dimension.
 fn parts(torus: &Extents) -> Vec<Part> {
     let dims: Vec<usize> = (0..torus.dims().len()).filter(|&d| torus.dims()[d] > 1).collect();
     let turned = |first: usize| dims.iter().copied().cycle().skip(first).take(dims.len()).collect::<Vec<_>>();
@@ -105,7 +106,7 @@ impl RankAlgorithm for Bucket {
     }
 }
 
-/// Creates the rings along a dimension, sorted by their ranks with coordinate 0 in this dimension.
+/// Creates the rings along a dimension. The rings are sorted by their ranks with coordinate 0 in this dimension.
 fn rings(b: &mut Builder, torus: &Extents, dim: usize, up: bool, lane: u32) -> Vec<Around> {
     let extent = torus.dims()[dim];
     let firsts = (0..torus.ranks()).filter(|&r| torus.coordinate(r, dim) == 0);
@@ -124,8 +125,8 @@ fn ring_of(torus: &Extents, rank: u32, dim: usize) -> usize {
 
 fn emit_rank(b: &mut Builder, torus: &Extents, part: &Part, rings: &[Vec<Around>], rank: u32, slice: Span, lane: u32) {
     let last = part.dims.len() - 1;
-    // For each stage, the elements that the rank and its ring reduce: at first the slice, then the block that the rank
-    // got in the stage before.
+    // For each stage, the elements that the rank's ring reduces: in the first stage the slice, then the block that the
+    // rank completed in the stage before.
     let mut whole = vec![slice];
     for (stage, &dim) in part.dims.iter().enumerate() {
         let (extent, q) = (torus.dims()[dim], place(torus, rank, dim, part.up));

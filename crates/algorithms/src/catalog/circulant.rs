@@ -36,17 +36,18 @@ const BLOCKS: &str = "blocks";
 
 const MOST_BLOCKS: u32 = 1 << 20;
 
-/// On a network, a plan also considers this multiple of the best number of blocks: messages share links, so blocks
-/// should be shorter than the times of a single message suggest.
+/// On a network, a plan also considers this multiple of the best number of blocks. Messages share links there, so
+/// blocks should be shorter than the times of a single message suggest.
 const MORE_ON_NETWORKS: u32 = 4;
-/// About the most instructions, in sum, of the candidates whose numbers of blocks are near the best number.
+/// The approximate limit of the instructions, in sum, of the candidates with numbers of blocks near the best number.
 const MOST_TRIED: u64 = 1 << 18;
 
-/// The number up to which each number of blocks is compared; larger ones grow by this fraction of themselves.
+/// Up to this number of blocks, each number is compared. Above it, the next compared number is larger by the fraction 1
+/// / `EACH`.
 const EACH: u32 = 16;
 
-/// Returns the number of blocks with the least time by the formula of a broadcast or a reduce, at most [`MOST_BLOCKS`]
-/// and one per element.
+/// Returns the number of blocks with the least time by the formula of a broadcast or a reduce. The number is at most
+/// [`MOST_BLOCKS`] and at most the number of elements.
 fn best_blocks(case: &Case) -> u32 {
     let c = &case.collective;
     let most = c.elements.clamp(1, MOST_BLOCKS);
@@ -57,7 +58,7 @@ fn best_blocks(case: &Case) -> u32 {
         let message = case.message(case.bytes(length.min(c.elements)));
         let arrival = message.arrival_ns(reduces);
         let busy = (rounds - 1.0 + further) * message.gap_ns() - message.slack + arrival;
-        // Of two ranks one only sends and one only receives, so no message waits for an earlier one to arrive.
+        // Of two ranks, one only sends and the other only receives, so no send waits for a message to arrive.
         let hold = message.hold_ns(reduces);
         let turn = if c.ranks > 2 { arrival.max(hold) } else { message.send_cpu.max(hold - message.send_cpu) };
         (rounds * arrival + further * turn).max(busy)
@@ -67,8 +68,8 @@ fn best_blocks(case: &Case) -> u32 {
     tried.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(1, |best| best.1)
 }
 
-/// Returns the elements of a block of a broadcast or a reduce. All blocks except the last are equal: a rank that
-/// received a shorter block would run ahead, and its next message would delay other messages.
+/// Returns the elements of a block of a broadcast or a reduce. All blocks except the last have this length. A rank that
+/// received a shorter block would send its next message early, and this message would delay others.
 fn length(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let given = params.number(Circulant::INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
     Ok(case.collective.elements.div_ceil(given.unwrap_or_else(|| best_blocks(case))).max(1))
@@ -100,7 +101,7 @@ impl Rooted {
         Span::new(start, self.length.min(self.elements - start))
     }
 
-    /// Returns the rank of the case for a rank that is counted from the root.
+    /// Converts a rank counted from the root to a rank of the case.
     fn real(&self, rank: u32) -> u32 {
         around(self.ranks, self.root, rank)
     }
@@ -110,8 +111,8 @@ impl Rooted {
         before(self.ranks, rank, self.pipeline.skip(round))
     }
 
-    /// Creates the streams between each rank and its peers, in the direction of a broadcast if `down`, otherwise of a
-    /// reduce, indexed by the rank that receives in a broadcast, then by the skip.
+    /// Creates the streams between each rank and its peers. They have the direction of a broadcast if `down`, otherwise
+    /// of a reduce. They are indexed by the rank that receives in a broadcast, then by the skip.
     fn streams(&self, b: &mut Builder, down: bool) -> Vec<Operand> {
         let q = self.pipeline.skips.rounds();
         let mut streams = Vec::with_capacity((self.ranks * q) as usize);
@@ -148,11 +149,11 @@ impl Rooted {
         }
     }
 
-    /// Emits a reduce. Each rank adds the messages of a block, and sends the sum in the round, in reverse, in which the
-    /// rank receives the block in a broadcast.
+    /// Emits a reduce, which is the broadcast in reverse. In the round in which a rank would receive a block, it sends
+    /// the sum of all messages with this block.
     fn reduce(&self, b: &mut Builder) {
         let streams = self.streams(b, false);
-        // The offset of each rank's sums in scratch memory, and the blocks whose sum has begun.
+        // The offset of each rank's sums in scratch memory, and a flag for each block that already has a partial sum.
         let mut sums = vec![None; self.ranks as usize];
         let mut started = vec![false; self.ranks as usize * self.pipeline.blocks as usize];
         for round in (0..self.pipeline.rounds()).rev() {
@@ -181,7 +182,7 @@ impl Rooted {
         }
     }
 
-    /// Returns the exchanges. Rounds in which every rank except the root receives a block are merged to one exchange
+    /// Returns the exchanges. Rounds in which every rank except the root receives a block are merged into one exchange
     /// for each distance.
     fn exchanges(&self, case: &Case) -> Vec<Exchange> {
         let (down, bytes) = (case.collective.kind == Kind::Broadcast, { case.bytes(self.length.min(self.elements)) });
@@ -310,8 +311,8 @@ impl RankAlgorithm for Circulant {
         let mut numbers: Vec<u32> = if case.fabric().is_some() {
             vec![best, (MORE_ON_NETWORKS * best).min(most)]
         } else {
-            // Ranks that wait for no message in a round run ahead, and the number of blocks modulo q decides whether
-            // they delay others.
+            // Some ranks wait for no message in a round and run ahead. The number of blocks modulo q decides if they
+            // delay others, so numbers near the best are candidates too.
             let tried = narrow::<u32>(MOST_TRIED / self.instructions(case, &named(best)).max(1));
             let near = (Skips::new(case.collective.ranks).rounds() / 2).min(tried / 2);
             (best.saturating_sub(near).max(1)..=(best + near).min(most)).collect()

@@ -1,9 +1,10 @@
-//! A collective made of others: of two in sequence, such as a broadcast of a scatter and an allgather, or of one that
-//! contains it, such as a reduce of an allreduce. Only the data that the results need is sent.
+//! A collective that is made of other collectives. It runs two in sequence, such as a scatter and an allgather for a
+//! broadcast, or it runs one that contains it, such as an allreduce for a reduce. Messages carry only the data that the
+//! results need.
 //!
 //! T <= the sum of the times of the parts. These compositions are the performance guidelines of Träff, Gropp, Thakur,
-//! "Self-consistent MPI performance guidelines", IEEE TPDS 2010: a collective that takes longer than a composition is
-//! better replaced by it.
+//! "Self-consistent MPI performance guidelines", IEEE TPDS 2010: if a collective takes longer than a composition, the
+//! composition should replace it.
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::{Collective, Kind};
@@ -18,7 +19,7 @@ use crate::{
 
 pub struct Composition;
 
-/// The sequences of collectives that make a collective.
+/// The sequences of collectives that implement a collective.
 pub const SEQUENCES: &[(Kind, &[Kind])] = &[
     (Kind::Broadcast, &[Kind::Scatter, Kind::Allgather]),
     (Kind::Broadcast, &[Kind::Allreduce]),
@@ -72,7 +73,7 @@ pub struct Part<'a> {
 }
 
 /// Returns the collective of a part of `whole`; `None` if its buffers would have 2^31 elements or more. Blocks are
-/// equal; those of a vector that the ranks do not divide are longer, and the last ones have padding.
+/// equal. If the number of ranks does not divide the vector, blocks are rounded up, and the last blocks have padding.
 pub fn part(whole: &Collective, kind: Kind) -> Option<Collective> {
     let (n, ranks) = (whole.elements, whole.ranks);
     let is_vector = |kind: Kind| matches!(kind, Kind::Allreduce | Kind::Barrier | Kind::Broadcast | Kind::Reduce);
@@ -85,7 +86,7 @@ pub fn part(whole: &Collective, kind: Kind) -> Option<Collective> {
     if most >= 1 << 31 {
         return None;
     }
-    // Without a root, rank 0 has the data between the parts.
+    // If the collective has no root, rank 0 is the root of the parts.
     Some(Collective { kind, elements, root: if kind.has_root() { whole.root } else { 0 }, ..*whole })
 }
 
@@ -151,8 +152,8 @@ impl Part<'_> {
     }
 }
 
-/// Adds the parts, with blocks that may reach beyond the buffers. Returns the first element of each rank's output, as
-/// the instructions name it.
+/// Emits the parts. Blocks may reach beyond the buffers. Returns a function for the first element of each rank's
+/// output, in the numbering of the instructions.
 fn emit_parts(b: &mut Builder, c: &Collective, parts: &[Part]) -> Result<fn(u32, u32) -> u32, AlgorithmError> {
     let nodes: Vec<NodeId> = (0..c.ranks).map(NodeId).collect();
     let (block, built) = (parts[0].case.collective.elements, parts[0].build()?);
@@ -193,7 +194,7 @@ fn emit_parts(b: &mut Builder, c: &Collective, parts: &[Part]) -> Result<fn(u32,
 impl RankAlgorithm for Composition {
     const INFO: Info = INFO;
 
-    // The check of each part includes the order.
+    // [`RankAlgorithm::check`] checks the order for each part.
     const KEEPS_ORDER: bool = true;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -212,7 +213,7 @@ impl RankAlgorithm for Composition {
         let parts = parts(case, params)?;
         let first = emit_parts(&mut whole, &c, &parts)?;
         let whole = match (c.kind, parts.len()) {
-            // Of the sums only the operands of the root remain, and a block goes to all ranks.
+            // The only addend that remains is the vector of the root. A rank sends the same block to all other ranks.
             (Kind::Broadcast, 1) => whole.finish()?.fed(|rank| (rank == c.root).then_some(c.elements)),
             (Kind::Allgather, 1) => whole.finish()?.fed(|_| Some(c.elements)),
             _ => whole.finish(),
@@ -223,7 +224,7 @@ impl RankAlgorithm for Composition {
         Ok(())
     }
 
-    /// Returns none: the planner composes the best algorithms of the parts, which only it knows.
+    /// Returns no candidates. Only the planner knows the best algorithms of the parts, and it composes them.
     fn candidates(&self, _: &Case) -> Vec<Params> {
         Vec::new()
     }

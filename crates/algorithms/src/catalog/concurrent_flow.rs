@@ -50,14 +50,14 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// The numbers of chunks of a block that a plan considers: in general, for one root, and if all ranks are roots and see
-/// the same network. `BATCHES` (`BATCHES_OF_ONE` for one root) are the numbers of blocks in a message, other than all
-/// blocks.
+/// The numbers of chunks of a block that a plan considers: `CHUNKS` in general, `CHUNKS_OF_ONE` for one root,
+/// `CHUNKS_ALIKE` if all ranks are roots and see the same network. `BATCHES` (`BATCHES_OF_ONE` for one root) are the
+/// numbers of blocks in a message, besides all blocks.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const CHUNKS_OF_ONE: [u32; 10] = [1, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const CHUNKS_ALIKE: [u32; 2] = [1, 4];
-/// If a block of one root has more than `FEW` chunks, the least bytes of a chunk and the most messages that a plan
-/// considers. Each message then carries one block, because more chunks serve as well as more messages.
+/// Limits for more than `FEW` chunks of a block of one root: the least bytes of a chunk, and the most messages. Each
+/// message then carries one block, because more chunks have the same effect as more messages.
 const FEW: u32 = 4;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
 const MOST_MESSAGES_OF_ONE: u32 = 1 << 14;
@@ -74,7 +74,8 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// Returns the trees for the parameters, and the most blocks of a message, at most one less than the ranks.
+/// Returns the trees for the parameters, and the most blocks of a message. The latter is at most the number of ranks
+/// minus one.
 fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), AlgorithmError> {
     let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
     let batch = params.number(INFO.name, "batch", 1..=u32::MAX)?.unwrap_or(case.collective.ranks - 1);
@@ -88,7 +89,7 @@ fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), Algorith
     Ok((found, batch.min(case.collective.ranks - 1)))
 }
 
-/// Returns the ranks that have blocks for all other ranks, or that receive the blocks of all in a gather.
+/// Returns the ranks that are roots of trees: the root of the collective, or all ranks in an alltoall.
 fn roots(case: &Case) -> Roots {
     if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
 }
@@ -116,7 +117,7 @@ struct Messages<'a> {
     /// The instructions of a gather that received the blocks of a batch from below, by the tree, the hop that the batch
     /// takes next, and its index.
     collected: FxHashMap<(usize, u32, u32), Vec<InstrId>>,
-    /// By tree, the hop whose receiver is each rank.
+    /// For each tree and each rank, the hop with this receiver.
     by: Vec<Vec<u32>>,
     chunks: u32,
     batch: u32,
@@ -217,7 +218,7 @@ impl<'a> Messages<'a> {
         let rest = m.blocks - u32::from(own);
         if rest > 0 {
             let first = m.first + u32::from(own);
-            // Batches may come in any order.
+            // Batches may arrive in any order, so each is stored at its own offset.
             let held = &mut self.held[tree][m.hop as usize];
             let base = *held.get_or_insert_with(|| b.scratch(NodeId(to), (blocks - 1) * len));
             let place = Operand::Tmp(base + (first - m.hop - 1) * len);
@@ -289,7 +290,7 @@ impl RankAlgorithm for ConcurrentFlow {
     }
 
     /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block; further batches of an
-    /// alltoall are not counted. For a collective with a root, the few trees are built to count their messages.
+    /// alltoall are not counted. For a collective with a root, the messages of its few trees are counted exactly.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         if c.kind.has_root() && c.ranks > 1 {

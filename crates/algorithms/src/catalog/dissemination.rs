@@ -34,10 +34,10 @@ struct Ahead {
 }
 
 const MOST_WAYS: u32 = 1024;
-/// The most messages of a round that a plan considers.
+/// The most messages of a round that a plan considers, over all ranks.
 const MOST_MESSAGES: u64 = 1 << 14;
 
-/// Returns whether a plan considers a barrier in one round.
+/// Returns true if a plan considers a barrier in one round.
 pub(super) fn is_at_once(ranks: u32) -> bool {
     u64::from(ranks - 1) * u64::from(ranks) <= MOST_MESSAGES
 }
@@ -163,8 +163,9 @@ impl RankAlgorithm for Dissemination {
         c.kind == Kind::Barrier || ways(params).is_ok_and(|ways| rounds(c, ways).len() <= 1)
     }
 
-    /// Returns, for a barrier, the fewest messages of a round for each number of rounds; for an allreduce, the fastest
-    /// numbers of messages by estimates, and some that are worth ranking because the estimates ignore levels and links.
+    /// Returns candidates by the number of messages per round. For a barrier, they are the fewest messages with which
+    /// each number of rounds suffices. For an allreduce, they are the fastest numbers by estimates, and a few small
+    /// numbers, because the estimates ignore the levels and links of the machine.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let c = &case.collective;
         let ranks = u64::from(c.ranks);
@@ -176,7 +177,8 @@ impl RankAlgorithm for Dissemination {
             let message = case.message(case.bytes(c.elements));
             let round = |round: &Vec<_>| (narrow::<u32>(round.len()), message);
             let ns = |radix: u32| Message::rounds_ns(rounds(c, radix - 1).iter().map(round), true);
-            // The candidates of `recursive-multiplying` may have the same messages in one round.
+            // If the best schedule of `recursive-multiplying` has one round, it sends the same messages as a single
+            // round here.
             let is_new = best_factored(c.ranks, &StagePrices::of(case)).stages.factors().len() > 1;
             let fastest = radix::fastest(c.ranks, most + 1, ns).into_iter().filter(|&radix| is_new || radix < c.ranks);
             let few = [1, 2, 3, 7].into_iter().filter(|&ways| ways == 1 || ways < c.ranks);

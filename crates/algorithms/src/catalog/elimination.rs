@@ -51,7 +51,7 @@ impl Emitter<'_> {
         s
     }
 
-    /// Adds operands of lower ranks (`before`) and higher ranks (`after`) to the partial result of `node`.
+    /// Adds `before` (the operand of lower ranks) and `after` (of higher ranks) to the partial result of `node`.
     fn add(&mut self, node: NodeId, before: Option<Operand>, after: Option<Operand>) {
         let sources: Vec<Operand> = before.into_iter().chain([self.have[node.index()]]).chain(after).collect();
         self.have[node.index()] = Operand::Out(0);
@@ -149,7 +149,7 @@ fn whole_vectors(case: &Case) -> Vec<Round> {
     vec![exchange.times(c.ranks.ilog2() + 1), Round::new(1, bytes)]
 }
 
-/// Returns the ns of rounds by the machine's times of messages ([`Case::ranks`]).
+/// Returns the time of rounds in ns, by the machine's times of messages ([`Case::ranks`]).
 fn time(case: &Case, rounds: &[Round]) -> f64 {
     let prices = case.ranks();
     let one = |round: &Round| {
@@ -190,7 +190,7 @@ impl RankAlgorithm for Elimination {
             _ => power_of_two(&mut e, c.ranks),
         };
         let stay = merge(&mut e, groups);
-        // More ranks stay than left, so each rank that left gets the result from a different rank.
+        // More ranks stay than have left, so each rank that left gets the result from a different rank.
         let Emitter { b, mut out, .. } = e;
         out.sort_unstable();
         for (&from, to) in stay.iter().zip(out) {

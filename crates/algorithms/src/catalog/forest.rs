@@ -79,7 +79,7 @@ const INFO: Info = Info {
 
 const MOST_CHUNKS: u32 = 1024;
 
-/// Forests with at least this many instructions get both timetables at once.
+/// From this number of instructions on, the timetables up and down are computed concurrently.
 const LONG: u64 = 1 << 14;
 
 fn fabric<'a>(case: &Case<'a>) -> Result<&'a Fabric, AlgorithmError> {
@@ -90,7 +90,7 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// A forest with its shape, and the network restricted to the messages of the shape's pairs.
+/// A forest with its shape, on the network restricted to the pairs of ranks of the shape.
 struct Chosen<'a> {
     shape: Shape,
     fabric: &'a Fabric,
@@ -98,8 +98,8 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    /// Returns the forest that the parameters describe. Parameters that the user does not state get, of the values that
-    /// a plan considers, those with the least predicted time. A block has no more chunks than elements.
+    /// Returns the forest that the parameters describe. A parameter that the user does not state gets the value with
+    /// the least predicted time, among the values that a plan considers. A block has no more chunks than elements.
     fn new(case: &Case<'a>, params: &Params) -> Result<Self, AlgorithmError> {
         let fabric = fabric(case)?;
         let refused = |reason: NoForest| unsupported(reason.to_string());
@@ -148,15 +148,15 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
     params.with("depth", depth).with("chunks", chunks)
 }
 
-/// Returns whether each root directly receives the inputs of all ranks, so that the root can add the inputs in any
+/// Returns true if each root receives the inputs of all ranks directly, so that the root can add the inputs in any
 /// order.
 fn has_orders(shape: Shape) -> bool {
     shape.depth == 1 && !matches!(shape.roots, Roots::Through(_))
 }
 
-/// Returns whether an allreduce may end sooner if each rank sends all messages up before it sends down: if ranks see
-/// different networks, and forward chunks over links that do not wait for each other, the two directions share links
-/// unequally.
+/// Returns true if an allreduce may end sooner when each rank sends all messages up before it sends down. This is the
+/// case if ranks see different networks, ranks forward chunks, and links do not wait for each other: then the two
+/// directions share links unequally.
 fn gains_from_turns(case: &Case, fabric: &Fabric, shape: Shape) -> bool {
     let passes_on = shape.roots == Roots::All && shape.depth > 1 && shape.chunks > 1;
     case.collective.kind == Kind::Allreduce && passes_on && fabric.sends_by_link() && !fabric.is_alike(shape.roots)
@@ -167,7 +167,7 @@ fn order(params: &Params) -> Result<&'static str, AlgorithmError> {
     params.choice(INFO.name, "order", &["arrival", "ranks", "tree"])
 }
 
-/// Returns whether each rank of an allreduce sends all messages up before it sends down.
+/// Returns true if each rank of an allreduce sends all messages up before it sends down.
 fn has_turns(case: &Case, params: &Params) -> Result<bool, AlgorithmError> {
     let named = params.choice(INFO.name, "turns", &["no", "yes"])? == "yes";
     if named && case.collective.kind != Kind::Allreduce {
@@ -265,7 +265,7 @@ impl RankAlgorithm for Forest {
             return Ok(());
         }
         let up = || -> Result<Vec<Message>, AlgorithmError> {
-            // The start times of messages up the trees count back from the end.
+            // The timetable of messages up the trees is in reverse order of time.
             let mut up = if reduces { table(Runs::Up)? } else { Vec::new() };
             up.reverse();
             if sums.is_some() {
@@ -308,7 +308,7 @@ impl RankAlgorithm for Forest {
         found.into_iter().flat_map(of).collect()
     }
 
-    /// Depth and chunks determine the other parameters, whose defaults depend on nothing else then.
+    /// If a user states depth and chunks, the defaults of the other parameters are determined.
     fn is_whole(&self, params: &Params) -> bool {
         params.has_all(["depth", "chunks"])
     }

@@ -94,7 +94,7 @@ impl<'a> Levels<'a> {
         all.chunks(self.node as usize).map(<[_]>::to_vec).collect()
     }
 
-    /// Returns the node of a rank, and the rank's index there.
+    /// Returns the node of a rank, and the index of the rank in the node.
     fn home(&self, rank: u32) -> (u32, u32) {
         if self.dealt {
             let nodes = self.case.collective.ranks.div_ceil(self.node);
@@ -179,8 +179,8 @@ impl<'a> Levels<'a> {
         Ok(())
     }
 
-    /// Emits a collective in which rank k of each node takes part in that of block k among nodes. The leaders run the
-    /// collective of the remainder.
+    /// Emits a collective with lanes: rank k of each node takes part in the collective of block k among nodes. The
+    /// leaders run the collective of the remaining elements.
     fn with_lanes(&self, b: &mut Builder) -> Result<(), AlgorithmError> {
         let c = self.case.collective;
         let (nodes, block) = (self.nodes(), c.elements / self.node);
@@ -190,7 +190,7 @@ impl<'a> Levels<'a> {
                 .map(|step| self.schedule(step, self.node, block, if step.2.has_root() { place } else { 0 }));
             let (before, after) = (before?, after?);
             let lane = self.schedule(among(c.kind), narrow::<u32>(nodes.len()), block, home)?;
-            // The block of each rank before and after the collective among nodes, and its result.
+            // For each rank: the operand of its block before and after the collective among nodes, and its result.
             let mut held = Vec::new();
             for rank in 0..c.ranks {
                 let own = Operand::Out(self.home(rank).1 * block);
@@ -285,7 +285,8 @@ fn inside(kind: Kind) -> [Step; 2] {
 impl RankAlgorithm for Hierarchical {
     const INFO: Info = INFO;
 
-    // The check refuses nodes whose ranks are not consecutive, and checks the order of each step's algorithm.
+    // [`Self::check`] refuses nodes whose ranks are not consecutive, and checks the order for the algorithm of each
+    // step.
     const KEEPS_ORDER: bool = true;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -319,7 +320,7 @@ impl RankAlgorithm for Hierarchical {
                 let inside = if kind == Kind::Reduce { "reduce" } else { "broadcast" };
                 for trees in Binomial.candidates(&Case { collective, ..*case }) {
                     let among = Params::new().with("among", named("binomial", &trees));
-                    // The tree inside a node is binomial, or the leader sends to all others.
+                    // Inside a node the tree is binomial, or the leader sends to all other ranks directly.
                     all.push(among.clone().with(inside, named("binomial", &Params::new().with("radix", node.max(2)))));
                     all.push(among);
                 }
@@ -328,7 +329,7 @@ impl RankAlgorithm for Hierarchical {
         }
     }
 
-    /// Returns the parameters with other pieces among nodes.
+    /// Returns the parameters with shorter and with longer pieces for the step among nodes.
     fn recut(&self, case: &Case, params: &Params) -> [Option<Params>; 2] {
         let part = || {
             let levels = Levels::new(case, params)?;

@@ -46,8 +46,9 @@ const CHUNKS: Param = Param {
 };
 const MOST_EMBEDDINGS: u32 = 64;
 const MOST_CHUNKS: u32 = 4096;
-/// The numbers of chunks that a plan considers on a network; each of several chunks has at least `LEAST_BYTES`. By
-/// default a chunk has at most `USUAL_BYTES`, but a tree has at most `USUAL_CHUNKS` chunks.
+/// The numbers of chunks that a plan considers on a network. If there are several chunks, each has at least
+/// `LEAST_BYTES`. By default a chunk has at most `USUAL_BYTES`, unless a tree would then have more than `USUAL_CHUNKS`
+/// chunks.
 const CHUNKS_TRIED: [u32; 7] = [1, 2, 4, 16, 64, 128, 256];
 const LEAST_BYTES: u64 = 4096;
 const USUAL_BYTES: u64 = 1 << 16;
@@ -56,7 +57,7 @@ const USUAL_CHUNKS: u64 = 64;
 /// second.
 const MOST_INSTRUCTIONS: u64 = 5 << 17;
 
-/// Returns whether each switch of the machine executes one collective at a time; false on a network.
+/// Returns true if each switch of the machine executes one collective at a time; false on a network.
 fn in_turn(case: &Case) -> bool {
     matches!(&case.place, Place::Switches(site) if site.machine.exclusive_switches)
 }
@@ -148,7 +149,8 @@ impl Algorithm for InNetwork {
     }
 }
 
-/// Returns the links of a network and the division of the vector for the parameters; `None` on other machines.
+/// Returns the links of a network, and the trees and chunks into which the parameters divide the vector; `None` on
+/// other machines.
 fn cuts<'a>(case: &Case<'a>, params: &Params) -> Option<(&'a Fabric, Cuts)> {
     let Place::Network { fabric, .. } = case.place else { return None };
     let c = &case.collective;

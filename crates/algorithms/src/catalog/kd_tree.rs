@@ -47,8 +47,8 @@ impl Rect {
     }
 }
 
-/// Returns the tree whose receiving PEs have `(row + column) % 2 == parity`, as far as such PEs are free; the PE
-/// nearest to the middle is the child of `root`. Squares are cut as [`Rect::halves`] does by `rows_first`.
+/// Returns the tree whose receiving PEs have `(row + column) % 2 == parity`, as long as such PEs are free. The PE
+/// nearest to the middle is the child of `root`. `rows_first` decides how squares are cut ([`Rect::halves`]).
 fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
     let mut parents: Vec<u32> = vec![u32::MAX; narrow(grid.count())];
     parents[root as usize] = root;
@@ -69,8 +69,8 @@ fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
     Tree(parents)
 }
 
-/// Returns the free PE nearest to the middle of a rectangle, of the right parity if there is one; of equally near PEs
-/// the first.
+/// Returns the free PE nearest to the middle of a rectangle, of parity `parity` if such a PE is free. Of equally near
+/// PEs it is the first.
 fn nearest(grid: Grid, rect: Rect, parity: u32, parents: &[u32]) -> u32 {
     let wrong = |pe: u32| {
         let (r, c) = grid.row_col(pe);

@@ -41,7 +41,8 @@ impl RankAlgorithm for Neighbor {
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let (p, len, rounds) = (c.ranks, c.elements, c.ranks / 2);
-        // In even rounds a rank exchanges with its partner in the pair, in odd rounds with its other neighbor.
+        // In even rounds an even rank exchanges with the rank after it, in odd rounds with the rank before it; odd
+        // ranks do the reverse.
         let peer = |r: u32, round: u32| if (r + round).is_multiple_of(2) { (r + 1) % p } else { (r + p - 1) % p };
         let streams: Vec<Operand> = (0..2)
             .flat_map(|round| (0..p).map(move |r| (r, round)))

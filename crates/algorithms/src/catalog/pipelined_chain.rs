@@ -40,8 +40,9 @@ impl PipelinedTree for PipelinedChain {
         ranks + 1
     }
 
-    /// Returns the rounds: the first segment goes through all ranks; then each rank forwards one segment after the
-    /// other. A root inside the chain receives the result too.
+    /// Returns the rounds: the first segment passes all ranks; then each further segment takes the time of the rank
+    /// with the most messages, which receives a segment and sends one. If the result is sent home, a root inside the
+    /// chain also receives the result.
     fn rounds(&self, case: &Case, _: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
         let reduced = if c.kind == Kind::Broadcast { 0 } else { bytes };

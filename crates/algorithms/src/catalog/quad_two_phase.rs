@@ -15,7 +15,7 @@ use crate::{
 
 pub struct QuadTwoPhase;
 
-/// Input queues of a PE of the WSE-2; programs that need more are refused.
+/// Input queues of a PE of the WSE-2. Programs that need more queues are refused.
 const INPUT_QUEUES: u16 = 8;
 
 struct Groups {
@@ -25,8 +25,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// Returns whether a position of a line is the end of a group: every S-th position, shifted by the line and the
-    /// tree, and position 0.
+    /// Returns true if a position of a line is the end of a group: position 0, and every S-th position, shifted by the
+    /// line and the tree.
     fn ends(&self, tree: u32, line: u32, place: u32) -> bool {
         let line = if line == MERGE { self.merge } else { line };
         let shift = line.wrapping_add(tree * self.size / 4);
@@ -65,8 +65,8 @@ impl GridTrees for QuadTwoPhase {
         size(case, params).map(|_| 4)
     }
 
-    /// Returns the trees with the first shift that leaves every PE an input queue for the flood, or else with the shift
-    /// for which the most children of a PE are fewest.
+    /// Returns the trees for the first value of `merge` that leaves every PE an input queue for the flood. If no value
+    /// does, returns the trees in which the PE with the most children has the fewest.
     fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
         let size = size(case, params)?;
         let Some(view) = View::from(case.grid(), case.collective.root) else {

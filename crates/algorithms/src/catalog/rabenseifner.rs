@@ -1,10 +1,10 @@
 //! Rabenseifner: a reduce-scatter by halving the vector and doubling the distance, then an allgather in reverse order.
 //!
 //! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma if P is a power of two. Otherwise the first ranks fold in
-//! pairs before, and get the result afterwards. Partial sums are of intervals of ranks, so operands keep their order,
-//! and every element is reduced in the order of recursive doubling, with the same bits.
-//! Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; Thakur, Rabenseifner, Gropp,
-//! "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
+//! pairs first, and get the result at the end. Partial sums are of intervals of ranks, so operands keep their order,
+//! and every element is reduced in the order of recursive doubling, with the same bits. Source: Rabenseifner,
+//! "Optimization of collective reduction operations", ICCS 2004; Thakur, Rabenseifner, Gropp, "Optimization of
+//! Collective Communication Operations in MPICH", 2005, section 5.1.
 
 use unisono_collective::Kind;
 use unisono_lower::{Exchange, Round};

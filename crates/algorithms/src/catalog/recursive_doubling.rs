@@ -24,7 +24,7 @@ fn allreduce(b: &mut Builder, c: &Collective) {
     let (ranks, len) = (c.ranks, c.elements);
     let whole = 1 << ranks.ilog2();
     let rest = ranks - whole;
-    // The real rank of virtual rank v: the odd rank of each collapsed pair, then all other ranks.
+    // Converts a virtual rank to a real rank: the virtual ranks are the odd rank of each pair, then all other ranks.
     let real = |v: u32| NodeId(if v < rest { 2 * v + 1 } else { v + rest });
     b.reserve(ranks as usize * (whole.ilog2() as usize + 2), ranks as usize * (whole.ilog2() as usize + 1));
     b.phase("exchange");
@@ -83,7 +83,7 @@ fn scan(b: &mut Builder, c: &Collective) {
         .map(|k| (0..p - (1 << k)).map(|r| Operand::Stream(b.stream(NodeId(r), &[NodeId(r + (1 << k))]))).collect())
         .collect();
     for r in 0..p {
-        // Rank r receives in every stage k with 2^k <= r. Then its result is final, and the rank sends it at once to
+        // Rank r receives in every stage k with 2^k <= r. Its result is then final, so it sends the result at once to
         // all ranks of the later stages.
         let hears = (r + 1).next_power_of_two().ilog2();
         let send = |k: u32| streams[k as usize].get(r as usize).copied();

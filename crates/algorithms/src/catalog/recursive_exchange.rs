@@ -88,7 +88,7 @@ impl Sets {
     }
 }
 
-/// A builder of the schedule, with the division of the ranks.
+/// The builder of the schedule, with the division of the ranks.
 struct Exchange<'a> {
     b: &'a mut Builder,
     sets: Sets,
@@ -97,8 +97,8 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Returns the operand in the output and the number of elements of the blocks that the virtual ranks `of`
-    /// represent.
+    /// For the blocks that the virtual ranks `of` represent, returns their operand in the output and their number of
+    /// elements.
     fn blocks(&self, of: &std::ops::Range<u32>) -> (Operand, u32) {
         let (start, end) = (self.sets.first(of.start), self.sets.first(of.end));
         (Operand::Out(start * self.len), (end - start) * self.len)
@@ -158,7 +158,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Returns the radix, and whether distances are halved.
+/// Returns the radix, and true if distances are halved.
 fn given(params: &Params) -> Result<(u32, bool), AlgorithmError> {
     let radix = params.number(RecursiveExchange::INFO.name, "radix", 2..=MOST_RADIX)?.unwrap_or(2);
     Ok((radix, params.choice(RecursiveExchange::INFO.name, "order", &ORDERS)? == "halving"))
@@ -230,8 +230,8 @@ impl RankAlgorithm for RecursiveExchange {
     }
 }
 
-/// Returns about the time of distance doubling: the latest of three paths. Ranks that serve ranks set apart begin late;
-/// they wait for others only in the stages in which another rank of their group is late too.
+/// Returns the approximate time in ns of distance doubling: the longest of three paths. A rank that first receives from
+/// ranks set apart begins late. It waits for others only in the stages in which another rank of its group is late too.
 fn exchange_ns(case: &Case, radix: u32) -> f64 {
     let c = &case.collective;
     let sets = Sets::new(c.ranks, radix);

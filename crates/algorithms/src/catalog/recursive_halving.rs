@@ -2,10 +2,9 @@
 //! away.
 //!
 //! T = log2 P alpha + (P-1) n (beta + gamma) for blocks of n if P is a power of two. Otherwise the first ranks fold in
-//! pairs before, and get their blocks afterwards. The first stage combines operands of ranks P/2 apart, so the operator
-//! must commute.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005
-//! (reduce-scatter).
+//! pairs first, and get their blocks at the end. The first stage combines operands of ranks P/2 apart, so the operator
+//! must commute. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
+//! 2005 (reduce-scatter).
 
 use unisono_collective::Kind;
 use unisono_lower::Round;
@@ -36,8 +35,8 @@ impl RankAlgorithm for RecursiveHalving {
         let fold = Fold::new(c.ranks);
         let nodes = fold.nodes();
         let start = |block: u32| fold.first(block) * len;
-        // The span of elements of which a virtual rank stores sums: after a fold the whole vector, otherwise the half
-        // that it keeps in the first stage.
+        // The elements of which a virtual rank stores sums: the whole vector after a fold, otherwise the half that the
+        // rank keeps in the first stage.
         let middle = start(fold.whole / 2);
         let keeps = |v: u32| match v {
             _ if v < fold.pairs => (0, all),
@@ -72,7 +71,7 @@ impl RankAlgorithm for RecursiveHalving {
         let c = case.collective;
         let (fold, block) = (Fold::new(c.ranks), case.bytes(c.elements));
         let of = |blocks: u32| Round::new(1, block * u64::from(blocks)).reducing(block * u64::from(blocks));
-        // If ranks fold, a virtual rank represents up to two blocks.
+        // A virtual rank represents two blocks if it folded with another rank, otherwise one.
         let most = |virtual_ranks: u32| virtual_ranks + virtual_ranks.min(fold.pairs);
         let halving = (1..=fold.stages()).map(|k| of(most(fold.whole >> k)));
         Some(fold.rounds(of(c.ranks), halving, [Round::new(1, block)]))

@@ -39,13 +39,14 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The most messages of a schedule; more would take gigabytes of tables.
+/// The most messages of a schedule. The tables of a larger schedule would take gigabytes.
 const MOST_MESSAGES: u64 = 1 << 26;
 
 impl RankAlgorithm for RecursiveMultiplying {
     const INFO: Info = INFO;
 
-    /// All schedules keep the order of operands except merges of several ranks, which [`RankAlgorithm::check`] refuses.
+    /// [`RankAlgorithm::check`] refuses the only schedules that change the order of operands: merges that set several
+    /// ranks apart.
     const KEEPS_ORDER: bool = true;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -79,7 +80,7 @@ impl RankAlgorithm for RecursiveMultiplying {
             for rank in 0..ranks {
                 to.clear();
                 running.puts(rank, &mut to);
-                // Each rank begins with the next of its peers, so that the first messages go to different ranks.
+                // Each rank first sends to the next of its peers, so that the first messages go to different ranks.
                 let after = to.partition_point(|&peer| peer < rank);
                 to.rotate_left(after);
                 operands.clear();
@@ -122,9 +123,9 @@ impl RankAlgorithm for RecursiveMultiplying {
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 
-    /// Returns the best factored schedule, merges and split at each of the prices of a stage, and, if consecutive ranks
-    /// fill nodes of equal size, the best schedule inside a node followed by the best among nodes; of those whose times
-    /// depend on the order of their factors, also other orders.
+    /// Returns several schedules: for each kind of prices, the best factored schedule, merges and the best split; if
+    /// consecutive ranks fill nodes of equal size, the best schedule inside a node followed by the best among nodes;
+    /// and further orders of factors if the time depends on the order.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let ranks = case.collective.ranks;
         if ranks == 1 {
@@ -136,7 +137,7 @@ impl RankAlgorithm for RecursiveMultiplying {
             found.extend(search.merges().into_iter().take(MOST_MERGES).map(|best| near(case, best.stages)));
             found.extend(search.split().map(|best| near(case, best.stages)));
         }
-        // A stage alone, in which an interface may run ahead of its gaps.
+        // The price of a stage that runs alone, in which an interface may run ahead of its gaps.
         let message = case.message(case.bytes(case.collective.elements));
         found.push(near(case, best_factors(ranks, |factor| Message::rounds_ns([(factor - 1, message)], true))));
         if let Some(node) =
@@ -147,8 +148,9 @@ impl RankAlgorithm for RecursiveMultiplying {
             factors.extend(best_factored(ranks / node, &prices).stages.factors());
             found.extend(Stages::new(ranks, Wrap::Plain, factors));
         }
-        // By the model, all orders of the plain factors have the same cost. If ranks differ, by their node or by the
-        // head start of ranks that are set apart, the orders are candidates of their own, which the caller times.
+        // By the model, all orders of the plain factors have the same cost. The orders differ on a machine with nodes,
+        // and if ranks that are set apart give other ranks a head start. Then the orders are further candidates, which
+        // the caller times.
         let node = case.ranks().node_ranks.or(case.ranks().dealt_node_ranks);
         let differ = |stages: &Stages| node.is_some() || stages.wrap() != Wrap::Plain;
         let ordered = found.iter().filter(|stages| differ(stages)).flat_map(|stages| orders(stages).take(MOST_ORDERS));
@@ -160,7 +162,8 @@ impl RankAlgorithm for RecursiveMultiplying {
             }
         }
         if case.collective.kind == Kind::Barrier && dissemination::is_at_once(ranks) {
-            // Dissemination sends the same messages in a single round.
+            // A schedule with a single factor is omitted, because dissemination sends the same messages in a single
+            // round.
             unique.retain(|stages| stages.factors().len() > 1 || stages.wrap() != Wrap::Plain);
         }
         unique.into_iter().map(|stages| Params::new().with("schedule", stages)).collect()
@@ -184,7 +187,8 @@ fn search(case: &Case, prices: StagePrices) -> Search {
     Search::new(case.collective.ranks, prices).in_order(!case.collective.operator.commutative())
 }
 
-/// Returns searches at prices that sender or receiver decide; one if these are equal up to rounding.
+/// Returns one search by the prices of a sender, and one by the prices of a receiver if these differ by more than
+/// rounding.
 fn searches(case: &Case) -> Vec<Search> {
     const EQUAL: f64 = 1e-6;
     let (of_sender, of_receiver) = (StagePrices::of(case), StagePrices::of_receiver(case));
@@ -193,7 +197,7 @@ fn searches(case: &Case) -> Vec<Search> {
     [of_sender].into_iter().chain(is_new.then_some(of_receiver)).map(|prices| search(case, prices)).collect()
 }
 
-/// Returns a schedule with its early stages inside a node, if the machine has nodes.
+/// Returns the schedule, reordered so that its early stages are inside a node, if the machine has nodes.
 fn near(case: &Case, stages: Stages) -> Stages {
     match case.ranks().node_ranks {
         Some(node) => within_nodes(&stages, node),
@@ -201,7 +205,7 @@ fn near(case: &Case, stages: Stages) -> Stages {
     }
 }
 
-/// Parses the schedule that the parameters state, if they do.
+/// Parses the schedule in the parameters; `None` if the parameters have none.
 fn given(case: &Case, params: &Params) -> Result<Option<Stages>, AlgorithmError> {
     let parsed = params.get("schedule").map(|text| Stages::parse(text, case.collective.ranks));
     parsed.transpose().map_err(|error| AlgorithmError::Stages { algorithm: INFO.name, error })

@@ -1,5 +1,6 @@
-//! Reduce, then broadcast: an allreduce from any reduce and, among ranks, any broadcast, on a wafer a flood; the root
-//! is rank 0 or in the middle. All ranks get the root's result, so they end with the same bits.
+//! Reduce, then broadcast: an allreduce by any reduce, then a broadcast. Among ranks this is any broadcast, on a wafer
+//! a flood. The root is rank 0, or on a wafer it may be in the middle. All ranks get the root's result, so they end
+//! with the same bits.
 //!
 //! T = T_reduce + T_broadcast. Source: "Near-Optimal Wafer-Scale Reduce", sections 6.1 and 7.4 (second method).
 
@@ -60,7 +61,7 @@ fn part<'a>(
     }
     let mut rest = params.only(|k| !["root", "reduce", "broadcast"].contains(&k));
     if !case.offers().contains(&Means::Grid) {
-        // The two algorithms may have different parameters.
+        // The reduce and the broadcast may have different parameters.
         let own = find(name)?.info().params;
         rest = rest.only(|k| own.iter().any(|p| p.name == k));
     }
@@ -68,8 +69,8 @@ fn part<'a>(
     Ok((algorithm, inner, rest))
 }
 
-/// Returns the algorithms for `kind` that can use messages, or on a wafer the grid. Algorithms that need links are
-/// omitted, such as forests, each of which is built for one collective.
+/// Returns the algorithms for `kind` that can use messages, or on a wafer the grid. Algorithms that need the links of a
+/// network are omitted: a forest, for example, is built for one collective.
 fn parts(case: &Case, kind: Kind) -> impl Iterator<Item = &'static dyn Algorithm> {
     let offered: &[Means] = if case.offers().contains(&Means::Messages) { &[Means::Messages] } else { case.offers() };
     ALGORITHMS.iter().copied().filter(move |a| a.info().serves(kind, offered))
@@ -84,7 +85,7 @@ fn reduce_part<'a>(case: &Case<'a>, params: &Params) -> Result<Part<'a>, Algorit
     part(case, params, Kind::Reduce, "reduce", default)
 }
 
-/// Returns the broadcast among ranks; on a wafer the broadcast is a flood.
+/// Returns the broadcast among ranks. On a wafer the broadcast is always a flood.
 fn broadcast_part<'a>(case: &Case<'a>, params: &Params) -> Result<Part<'a>, AlgorithmError> {
     part(case, params, Kind::Broadcast, "broadcast", "binomial")
 }
@@ -185,9 +186,9 @@ impl Algorithm for ReduceBroadcast {
             for rest in reduce.candidates(&case.with(Kind::Reduce, 0)) {
                 let rest = rest.with("reduce", reduce.name());
                 if !case.offers().contains(&Means::Grid) {
-                    // Ranks are equivalent, so any root is as good. The parameters of the reduce also suit the
-                    // broadcast of the same name; if no broadcast has that name, each broadcast that a plan lists is a
-                    // candidate.
+                    // The ranks are equivalent, so the choice of the root does not matter. The parameters of the reduce
+                    // also suit the broadcast of the same name. If no broadcast has that name, each broadcast that a
+                    // plan lists is a candidate.
                     let same = |b: &&dyn Algorithm| b.name() == reduce.name();
                     let alone = !parts(case, Kind::Broadcast).any(|b| same(&b));
                     let is_listed = |b: &&dyn Algorithm| !b.candidates(&case.with(Kind::Broadcast, 0)).is_empty();
@@ -195,8 +196,8 @@ impl Algorithm for ReduceBroadcast {
                     all.extend(broadcasts.map(|b| rest.clone().with("broadcast", b.name())));
                     continue;
                 }
-                // On a grid, a tree on a line would be `x-y` with that tree in both dimensions, and the candidates of
-                // `x-y` include all pairs of trees.
+                // On a grid with several rows and columns, a tree on a line would mean `x-y` with that tree in both
+                // dimensions. The candidates of `x-y` already include all pairs of trees.
                 if reduce.line_tree().is_some() && !case.grid().is_line() {
                     continue;
                 }

@@ -2,9 +2,8 @@
 //! blocks are gathered to the root in reverse order.
 //!
 //! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma if P is a power of two. Otherwise the first ranks fold in
-//! pairs before, and the root does not leave. Operands keep their order.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
-//! 5.1.
+//! pairs first; the root stays in its pair. Operands keep their order. Source: Thakur, Rabenseifner, Gropp,
+//! "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Exchange, Flow, Round};
@@ -40,7 +39,7 @@ impl RankAlgorithm for ReduceScatterGather {
         let (nodes, blocks) = (fold.nodes(), Blocks::new(c.elements, fold.whole));
         let start = |block: u32| blocks.start(block);
         let root = nodes.iter().position(|n| n.0 == c.root).expect("the root does not fold away");
-        // Partial results are in scratch memory, those of the root in its output.
+        // Partial results are in scratch memory, and in the output of the root.
         let scratch: Vec<u32> =
             (0..fold.whole).map(|v| if v as usize == root { 0 } else { b.scratch(fold.real(v), c.elements) }).collect();
         let place = |v: u32, e: u32| {
@@ -77,8 +76,8 @@ impl RankAlgorithm for ReduceScatterGather {
         }
         let Collective { ranks, root, .. } = case.collective;
         let mut halves = halves(case)?;
-        // In each step the ranks that differ from the root in one bit send all their blocks towards the root, and are
-        // done.
+        // In each step, the ranks that differ from the root in one bit send all their blocks towards the root. They do
+        // not take part in later steps.
         let gathered: Vec<Exchange> = (0..ranks.ilog2())
             .zip(&halves)
             .map(|(bit, half)| {

@@ -38,8 +38,9 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most instructions of a schedule among ranks, of a ring or of `two-way`; the build of so large a ring takes about
-/// 4 GB. A ring on P PEs has about 4 P^2 instructions, so its schedules exhaust memory before its cost terms do.
+/// The most instructions of a schedule among ranks, of a ring on PEs or of `two-way`. The build of a ring of this size
+/// takes about 4 GB. A ring on P PEs has about 4 P^2 instructions, so its schedules exhaust memory before its cost
+/// terms do.
 pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
 /// Returns an upper bound of the instructions that [`emit`] makes on a line of `pes` PEs.
@@ -47,7 +48,7 @@ pub fn instructions(pes: u32) -> u64 {
     4 * u64::from(pes).pow(2)
 }
 
-/// Returns the reason for a refusal if there are more than [`MOST_INSTRUCTIONS`] instructions.
+/// Returns the reason of a refusal if there are more than [`MOST_INSTRUCTIONS`] instructions.
 pub fn too_large(instructions: u64) -> Option<String> {
     (instructions > MOST_INSTRUCTIONS)
         .then(|| format!("it would take {instructions} instructions; at most {MOST_INSTRUCTIONS} are made"))
@@ -69,7 +70,7 @@ fn order(pes: u32, params: &Params) -> Result<Vec<u32>, AlgorithmError> {
     })
 }
 
-/// Returns the chunks of a vector. If the sizes differ, larger chunks come from chunk 2 on, which does not cross the
+/// Returns the chunks of a vector. If their sizes differ, larger chunks start with chunk 2, which does not cross the
 /// ring's long hop back.
 fn chunks(elements: u32, pes: u32) -> Vec<Span> {
     let (size, larger) = (elements / pes, elements % pes);
@@ -82,7 +83,7 @@ fn chunks(elements: u32, pes: u32) -> Vec<Span> {
     (0..pes).map(sized).collect()
 }
 
-/// The lane of a PE that receives, and the lane that sends.
+/// The lane in which a PE receives, and the lane in which it sends.
 const RECEIVES: u32 = 0;
 const SENDS: u32 = 1;
 
@@ -119,7 +120,8 @@ pub fn emit(
         for (phase, name) in (0..).zip(phases) {
             b.phase(name);
             for step in 0..pes {
-                // A PE starts the first phase with its own chunk, and the second with the chunk whose sum it completed.
+                // A PE starts the first phase with its own chunk, and the second with the chunk of which it completed
+                // the sum.
                 let at = ((q + phase + pes - step) % pes) as usize;
                 let c = chunks[at];
                 let (mine, kept) = (own(c.start), Operand::Out(c.start));
@@ -141,8 +143,8 @@ pub fn emit(
     Ok(())
 }
 
-/// Returns the two phases of [`emit`] on a line of `pes` PEs in closed form: no phases for one PE, `None` if the
-/// mapping is unknown. `bytes` are those of an element.
+/// Returns the two phases of [`emit`] on a line of `pes` PEs in closed form. One PE has no phases. `None` if the
+/// mapping is unknown. `bytes` is the size of an element.
 pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: &Params) -> Option<Vec<Phase>> {
     let order = order(pes, params).ok()?;
     let wavelets = |len: u32| unisono_base::Wavelets::of(u64::from(len), bytes).0 as f64;
@@ -155,11 +157,11 @@ pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: 
     let around = f64::from(2 * (pes - 1));
     let hop = |edge: u32| f64::from(order[edge as usize].abs_diff(order[((edge + 1) % pes) as usize]));
     let some = f64::from(u32::from(elements > 0));
-    // In a phase a PE does not receive one chunk and does not send another; the two chunks are consecutive.
+    // In a phase, a PE does not receive one of the chunks and does not send another. These two chunks are consecutive.
     let next = |c: usize| (c + 1) % sizes.len();
     let left_out = (0..sizes.len()).map(|c| sizes[c] + sizes[next(c)]).fold(f64::INFINITY, f64::min);
     let phase = |name: &str, behind: u32| {
-        // Chunk c takes every edge of the ring except one, `behind` positions before its start.
+        // Chunk c crosses every edge of the ring except the edge `behind` positions before its start.
         let ways: Vec<f64> = (0..pes).map(|c| around - hop((c + pes - behind) % pes)).collect();
         let used: Vec<usize> = (0..sizes.len()).filter(|&c| sizes[c] > 0.0).collect();
         let terms = Terms {

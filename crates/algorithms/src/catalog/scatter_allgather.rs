@@ -27,7 +27,8 @@ pub struct ScatterAllgather;
 const ALLGATHER: &str = "allgather";
 const ALLGATHERS: [&str; 3] = ["ring", "recursive-doubling", "distance-halving"];
 
-/// Returns, for each stage of an allgather by doubling, the bit in which peers differ; `None` if it goes around a ring.
+/// Returns, for each stage of an allgather by doubling, the bit in which peers differ; `None` for an allgather around a
+/// ring.
 fn bits(case: &Case, params: &Params) -> Result<Option<Vec<u32>>, AlgorithmError> {
     let stages = 0..case.collective.ranks.ilog2();
     Ok(match params.choice(ScatterAllgather::INFO.name, ALLGATHER, &ALLGATHERS)? {

@@ -53,23 +53,23 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most cycles by which the row, and the column, of a top (the PE that receives from the rest of its region) may be
-/// worse than the best, if links or other trees gain.
+/// The most cycles by which the row, or the column, of a top may be worse than the best row or column, to relieve links
+/// or other trees. A top is the PE that receives from the rest of its region.
 const TOLERANCE: f64 = 15.0;
-/// The most rows, and the most columns, that are tried for a top.
+/// The most rows, and the most columns, that are tried for one top.
 const PLACES: usize = 8;
 /// The penalty, in cycles, of a top on a diagonal of another tree: diagonals keep the inner PEs of several trees apart.
 const DIAGONAL: f64 = 0.5;
 
 /// Wavelets of the longest vector for which a plan considers trees without chains, measured on grids from 16 x 16 to
-/// 128 x 128. All PEs of these trees are always busy, so with longer vectors they disturb each other more than those of
-/// kd-tree; the limit is a third of this for three trees of three children, and four times this for four trees of two
+/// 128 x 128. All PEs of these trees are always busy, so with longer vectors their lanes delay each other more than in
+/// kd-tree. The limit is a third of this for three trees of three children, and four times this for four trees of two
 /// children.
 const LONGEST: u64 = 96;
-/// The PEs along the longer side for which a plan considers four trees with chains, for vectors of more than
-/// [`LONGEST`] wavelets: measured from 48; planning is slow above 256.
+/// The numbers of PEs along the longer side for which a plan considers four trees with chains, for vectors of more than
+/// [`LONGEST`] wavelets. The lower limit is measured; above the upper limit planning is slow.
 const CHAINED: std::ops::RangeInclusive<u32> = 48..=256;
-/// The parameter `chains`, in cycles, of the four trees with chains: 60 to 100 give the same time within 1 %.
+/// The value of `chains`, in cycles, for the four trees with chains. Values of 60 to 100 give the same time within 1 %.
 const CHAINS: u32 = 80;
 /// The cycles that a message waits for other lanes of a PE, if there are chains.
 const WAIT: u32 = 2;
@@ -102,9 +102,9 @@ pub fn rate(children: u32, depth_cycles: f64) -> f64 {
     high
 }
 
-/// Returns the factor by which r is reduced. With full r so many far regions send to few PEs near the root that links
-/// carry twice the load of PEs, more with longer sides and more children. Measured on n x n for n from 16 to 256; with
-/// chains, whose short edges leave links free, for n = 48, 64 and 112.
+/// Returns the factor by which r is reduced. With the full r, many far regions send to few PEs near the root, so links
+/// carry twice the load of PEs. The load grows with the sides and the children. Fitted to measurements on n x n PEs for
+/// n from 16 to 256, and for n = 48, 64 and 112 with chains, whose short edges leave links free.
 fn late(grid: Grid, children: u32, is_chained: bool) -> f64 {
     let (most, by_side) = if is_chained { (0.65, 10.6) } else { (0.5, 12.0) };
     f64::min(most, by_side / (f64::from(children) * f64::from(longer(grid)).sqrt()))
@@ -159,8 +159,8 @@ impl Growth {
         self.trees + self.children - 1
     }
 
-    /// Returns at most [`PLACES`] rows, or columns, of a span for a top below `parent`, each with the cycles by which
-    /// it is worse than the best, at most [`TOLERANCE`].
+    /// Returns at most [`PLACES`] rows, or columns, of a span for a top below `parent`. Each has the cycles by which it
+    /// is worse than the best, at most [`TOLERANCE`].
     fn places(&self, span: (u32, u32), parent: u32) -> Vec<(u32, f64)> {
         let time = |x: u32| f64::from(x.abs_diff(parent)) + weight(self.rate, span, x).ln() / self.rate;
         let all: Vec<(u32, f64)> = (span.0..span.1).map(|x| (x, time(x))).collect();
@@ -238,8 +238,8 @@ impl Growth {
             let weigh = |cols| (Rect { cols, ..rect }, weight(self.rate, cols, col) * by_rows);
             (weigh(left), weigh(right), cols.1 - cols.0)
         });
-        // If `parts` is odd, both assignments of the larger number to a half are tried. Of equal cuts the cut across
-        // the longer side is chosen.
+        // If `parts` is odd, both assignments of the larger number of parts to a half are tried. Of equal cuts, the cut
+        // across the longer side is chosen.
         let (more, fewer) = (parts.div_ceil(2), parts / 2);
         let shares = |(a, b, side)| [(a, more, b, fewer, side), (a, fewer, b, more, side)];
         let worst = |a: f64, m: u32, b: f64, n: u32| (a / f64::from(m)).max(b / f64::from(n)).ln();
@@ -315,7 +315,7 @@ impl Growth {
         let mut parts = Vec::new();
         for tree in 0..self.trees {
             self.parents[tree as usize][root as usize] = root;
-            // A root that takes one child of each of several trees has less work than other PEs.
+            // If there are several trees, the root has one child in each, so it has less work than other PEs.
             self.cut(all, root, if self.trees == 1 { self.children } else { 1 }, &mut parts);
             todo.extend(parts.drain(..).map(|rect| (rect.area(), Reverse((tree, rect, root)))));
         }
@@ -383,8 +383,8 @@ impl GridTrees for SlackTree {
         trees(case, params)
     }
 
-    /// Returns measured steps, mostly of the search for paths around full links, which grows with the sides and falls
-    /// with the children (up to 757 x 996 PEs).
+    /// Returns the elementary steps, as measured on up to 757 x 996 PEs. Most steps search for paths around full links;
+    /// their number grows with the sides and falls with the children.
     fn growth_steps(&self, case: &Case, params: &Params) -> u128 {
         const A_PE: u128 = 20_000;
         const A_PE_BY_SIDE: u128 = 40;
@@ -406,7 +406,7 @@ impl GridTrees for SlackTree {
         if side <= 128 && 3 * wavelets <= LONGEST {
             all.push(params((3, 3)));
         }
-        // With four trees fewer elements of a tree wait for a chunk, if PEs combine in chunks.
+        // With four trees, fewer elements of each tree wait for a chunk to fill, if PEs combine in chunks.
         if side <= 128 && wavelets <= 4 * LONGEST {
             all.push(params((4, 2)));
         }

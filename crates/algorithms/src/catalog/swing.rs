@@ -36,7 +36,7 @@ fn torus(case: &Case, params: &Params) -> Result<Extents, AlgorithmError> {
     }
 }
 
-/// One part of the vector: its steps in order, and the sign of rho.
+/// One part of the vector: its steps in order, and the sign of rho (`mirrored` if negative).
 struct Part {
     torus: Extents,
     steps: Vec<Step>,
@@ -80,14 +80,15 @@ impl Part {
         peer(&self.torus, self.mirrored, rank, step)
     }
 
-    /// Returns the ranks in the order of their blocks: ascending unless all extents are powers of two, otherwise sorted
-    /// by the class of ranks that exchange after the first step, then after the second, and so on. A class consists of
-    /// the even ranks that are equal modulo 2^(s+1), and the odd ranks at distance rho(s) from them.
+    /// Returns the ranks in the order of their blocks. If all extents are powers of two, ranks are sorted by the class
+    /// of ranks that still exchange after the first step, then after the second, and so on; such a class consists of
+    /// the even ranks that are equal modulo 2^(s+1), and the odd ranks at distance rho(s) from them. Otherwise the
+    /// order is ascending.
     fn order(&self) -> Vec<u32> {
         let class = |rank: u32, step: Step| {
             let at = i64::from(self.torus.coordinate(rank, step.dim));
             let rho = if self.mirrored { -rho(step.at + 1) } else { rho(step.at + 1) };
-            // After the last step of a dimension no ranks exchange.
+            // No ranks exchange after the last step of a dimension.
             let apart = 4 << step.at > self.torus.dims()[step.dim];
             if apart { at } else { (at - if at % 2 == 1 { rho } else { 0 }).rem_euclid(4 << step.at) }
         };
@@ -126,7 +127,7 @@ fn peer(torus: &Extents, mirrored: bool, rank: u32, step: Step) -> u32 {
     torus.shifted(rank, step.dim, narrow::<u32>(there.rem_euclid(extent)))
 }
 
-/// The entry for the rank that computes a block's final sum, and larger than any step.
+/// The entry of the rank that computes a block's final sum. It is larger than any step.
 const NEVER: u8 = u8::MAX;
 
 impl RankAlgorithm for Swing {
@@ -185,8 +186,8 @@ impl RankAlgorithm for Swing {
     }
 }
 
-/// Groups consecutive blocks for which `of` returns the same value, without blocks for which it returns `None`, as
-/// `(first, end, value)`.
+/// Groups consecutive blocks for which `of` returns the same value, and returns the groups as `(first, end, value)`.
+/// Blocks for which `of` returns `None` are omitted.
 fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(u32, u32, T)> {
     let mut runs: Vec<(u32, u32, T)> = Vec::new();
     for block in 0..count {
@@ -201,7 +202,7 @@ fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(
 
 /// The blocks that a rank sends in each step.
 enum Sent {
-    /// Half of the rank's blocks, if all extents are powers of two. The vector has the position of each rank's own
+    /// Half of the rank's blocks, if all extents are powers of two. The vector holds the position of each rank's own
     /// block.
     Halves(Vec<u32>),
     /// With other extents, the blocks by their trees: for each block and rank, the step of [`Part::trees`].
@@ -219,11 +220,11 @@ impl Sent {
         Self::Halves(places)
     }
 
-    /// Returns the runs of blocks that rank `from` sends in step `s`. The flag is true if `rank` has received addends
-    /// of the run before, so that its sum is in its output.
+    /// Returns the runs of blocks that rank `from` sends in step `s`, as `(first, end, flag)`. The flag is true if
+    /// `rank` has received addends of the run in earlier steps, so that its sum is in its output.
     fn runs(&self, part: &Part, s: usize, from: u32, rank: u32) -> Vec<(u32, u32, bool)> {
         match self {
-            // In the step before, the rank received addends of all its remaining blocks.
+            // In the step before, the rank received addends of all blocks that remain.
             Self::Halves(_) => self.blocks(part, s, from).into_iter().map(|(a, b)| (a, b, s > 0)).collect(),
             Self::Trees(trees) => {
                 let sends = |rank: u32, block: u32, s: usize| trees[block as usize][rank as usize] == narrow::<u8>(s);
@@ -235,11 +236,11 @@ impl Sent {
         }
     }
 
-    /// Returns the runs of blocks that a rank sends in step `s`.
+    /// Returns the runs of blocks that a rank sends in step `s`, as `(first, end)`.
     fn blocks(&self, part: &Part, s: usize, rank: u32) -> Vec<(u32, u32)> {
         match self {
             Self::Halves(places) => {
-                // The blocks of the peer and of the ranks with which the peer exchanges later.
+                // These are the blocks of the peer, and of the ranks with which the peer exchanges later.
                 let (half, to) = (part.torus.ranks() >> (s + 1), places[part.peer(rank, part.steps[s]) as usize]);
                 vec![(to / half * half, (to / half + 1) * half)]
             }

@@ -1,5 +1,5 @@
 //! Torus trees: a concurrent broadcast of four parts of the vector, in chunks, along arc-disjoint trees of a torus of
-//! ranks, so that all four links of every rank are in use in both directions; a reduce goes up the same trees.
+//! ranks, so that all four links of every rank are in use in both directions.
 //!
 //! A broadcast with c chunks of each part, d messages from the root to the farthest rank, and the time beta of a byte
 //! on one link takes T = n/4 beta (1 + d/c) + d alpha: d is about 3/4 of the longer side plus half of the shorter side
@@ -60,12 +60,12 @@ const INFO: Info = Info {
 
 const MOST_CHUNKS: u32 = 1 << 16;
 const DEFAULT: u32 = 64;
-/// The numbers of chunks that a plan considers, if a chunk has at least `LEAST_BYTES` bytes and the schedule at most
-/// `MOST_INSTRUCTIONS` instructions.
+/// The numbers of chunks that a plan considers. A chunk must have at least `LEAST_BYTES` bytes, and the schedule at
+/// most `MOST_INSTRUCTIONS` instructions.
 const WORTH: [u32; 6] = [4, 16, 64, 256, 512, 1024];
 const LEAST_BYTES: u64 = 1 << 11;
 const MOST_INSTRUCTIONS: u64 = 1 << 24;
-/// The number of chunks by which the leaves of a reduce are ahead of the reversed broadcast.
+/// The number of chunks by which the leaves of a reduce run ahead of the reversed broadcast.
 const SLACK: u64 = 2;
 
 /// Returns the parent of each rank in each tree; the root is its own parent.
@@ -78,7 +78,8 @@ fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmE
         return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
     };
     let (row, column) = (case.collective.root / columns, case.collective.root % columns);
-    // The shift is by whole boards of two ranks per side, swapped for an odd root.
+    // The trees are shifted by whole boards of two ranks per side. If the root is odd, the ranks of each board are
+    // swapped.
     let along = |at: u32, root: u32, side: u32| {
         if on_boards { ((at + root / 2 * 2) % side) ^ (root % 2) } else { (at + root) % side }
     };
@@ -129,7 +130,7 @@ impl<'a> TreeTimes<'a> {
     }
 
     /// Returns `(a, b)`: chunk a + i of the tree `leaf`, in which the rank is a leaf, waits for chunk b + i of the tree
-    /// `other`. The difference is the number of periods by which the trees' times to the root differ.
+    /// `other`. b - a is the difference of the times of both trees to the root, in periods.
     fn window(&self, rank: usize, leaf: usize, other: usize) -> (usize, usize) {
         let later = (self.ends[leaf][rank].1 - self.ends[other][rank].1) / self.period_ns;
         let (ahead, behind) = (SLACK + rounded(later), rounded(-later));

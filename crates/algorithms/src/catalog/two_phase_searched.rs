@@ -39,11 +39,11 @@ impl LineTree for TwoPhaseSearched {
     }
 }
 
-/// Returns the size of a side's groups, if the side has more than two PEs.
+/// Returns the size of a side's groups as text; `None` if the side has at most two PEs.
 fn group(side: &Side) -> Option<String> {
     let pes = side.len();
-    // The last group is full. It starts at the last PE that is not a child of the PE before it; a line without such a
-    // PE is the root and one group.
+    // The last group is full. It starts at the last PE whose parent is not the PE before. A line without such a PE
+    // consists of the root and one group.
     let start = (1..pes).rev().find(|&i| side.parent(i) != i - 1).unwrap_or(1);
     (pes > 2).then(|| (pes - start).to_string())
 }

@@ -64,8 +64,8 @@ impl Links {
     }
 }
 
-/// Sends a block of `len` elements from each PE of a line to all others. PE i has its block at `own(i)`, and stores
-/// block k at `at(k)`.
+/// Sends a block of `len` elements from each PE of a line to all others. `own(i)` is the operand with the block of PE
+/// i. Every PE stores block k at `at(k)`.
 fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Operand, at: &dyn Fn(usize) -> Operand) {
     let links = Links::new(b, line);
     for (i, &node) in line.iter().enumerate() {
@@ -91,9 +91,9 @@ fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Ope
     }
 }
 
-/// Sums blocks of `len` elements of all PEs of a line, block j on PE j. PE i has its block j at `of(i, j)`, and stores
-/// its sum at `into(i)`. Operands are in the order of the line. If `is_long`, the downward sum for the nearest PE
-/// starts first.
+/// Sums the blocks of `len` elements with equal index of all PEs of a line; PE j gets the sum of the blocks j. `of(i,
+/// j)` is the operand with block j of PE i, and `into(i)` the operand of the sum on PE i. Operands are added in the
+/// order of the line. If `is_long`, the downward sum for the nearest PE starts first.
 fn scatter(
     b: &mut Builder,
     line: &[NodeId],
@@ -126,8 +126,8 @@ fn scatter(
     }
 }
 
-/// Sends `pieces` pieces of `len` elements from each PE of a line to each PE. PE i has piece n for PE j at
-/// `of(i, j, n)`, and stores piece n of PE k at `at(i, k, n)`.
+/// Sends `pieces` pieces of `len` elements from each PE of a line to each PE. `of(i, j, n)` is the operand of piece n
+/// from PE i for PE j, and `at(i, k, n)` the operand at which PE i stores piece n of PE k.
 fn exchange(
     b: &mut Builder,
     line: &[NodeId],

@@ -16,8 +16,8 @@ use crate::{
 
 pub struct XyYx;
 
-/// The most children of a PE in a line: two in a row and two in a column, in each of the two halves, use all eight
-/// input queues of the root.
+/// The most children of a PE in a line. In each half the root has two children in a row and two in a column, so both
+/// halves use all eight input queues of the root.
 const CHILDREN: u32 = 2;
 
 /// Builds the tree of one half: one tree along all rows, then another along column 0.

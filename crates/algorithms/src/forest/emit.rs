@@ -101,12 +101,12 @@ pub fn most_children(trees: &[Tree]) -> u16 {
     sums(trees, |children| children)
 }
 
-/// Returns the cycles of the busiest PE for one element of every tree; leaves that send faster only fill queues.
+/// Returns the cycles of the busiest PE for one element of every tree. A leaf that sends faster only fills queues.
 pub(super) fn pace(trees: &[Tree]) -> u16 {
     sums(trees, |children| children.max(1)).max(1)
 }
 
-/// Returns the largest value, of all PEs, of the sum over all trees of `of(number of the PE's children)`.
+/// Returns the maximum, over all PEs, of the sum over all trees of `of(number of the PE's children)`.
 fn sums(trees: &[Tree], of: impl Fn(u16) -> u16) -> u16 {
     let mut sums = vec![0u16; trees.first().map_or(0, |t| t.0.len())];
     for tree in trees {

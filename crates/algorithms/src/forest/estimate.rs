@@ -15,7 +15,7 @@ pub fn estimate_steps(case: &Case, trees: u32) -> u128 {
     A_PE * u128::from(trees) * u128::from(case.grid().count())
 }
 
-/// Returns the cycles that a chunk of a child takes at its parent, 1 for a chunk of one element; see [`estimate`].
+/// Returns the cycles that a chunk of a child takes at its parent; 1 for a chunk of one element. See [`estimate`].
 fn chunk_cycles(chunk: u32, trees: u32) -> u32 {
     let more = u64::from(chunk.saturating_sub(1)) * u64::from(2 * trees - 1) / u64::from(trees);
     u32::try_from(more + 1).unwrap_or(u32::MAX)
@@ -30,15 +30,15 @@ fn lost_turns(case: &Case, trees: &[Tree]) -> f64 {
     if trees.len() > 2 { f64::from(rounds) / 3.0 } else { 0.0 }
 }
 
-/// Returns the terms, with the time of the slowest path. Near PEs may be many messages away and far PEs few, so the
-/// most hops and the most messages need not be on one path. The time is that of the root's first element, plus the
-/// busiest PE's work on all others. If links carry more wavelets than this work, half of the excess counts, as in
-/// simulations up to 256 x 256.
+/// Returns the cost terms, with the time of the slowest path. The path with the most hops and the path with the most
+/// messages may differ, so both are followed together. The time is that of the root's first element, plus the work of
+/// the busiest PE on all other elements. If links carry more wavelets than this work, half of the excess counts, as in
+/// simulations up to 256 x 256 PEs.
 ///
 /// A PE with chunks of c elements receives c elements of each child except the last before it sends. Each chunk
-/// occupies its datapath for c cycles, which the lanes of the other trees need too. With T trees those lanes are
-/// assumed to get 1 - 1/T as many cycles, a factor fitted to two simulated trees on 64 x 64 PEs, so each level waits
-/// (c - 1) (2 - 1/T) cycles longer for such a child.
+/// occupies the datapath of the PE for c cycles, which the lanes of the other trees need too. With T trees, the other
+/// lanes are assumed to get 1 - 1/T as many cycles, a factor fitted to simulations of two trees on 64 x 64 PEs. So each
+/// level waits (c - 1) (2 - 1/T) cycles longer for such a child.
 pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let pes: usize = narrow(case.grid().count());
     let ways = Ways::of(case, trees);

@@ -59,15 +59,15 @@ impl Ways {
         })
     }
 
-    /// Reroutes edges around links with more than `most` streams, and around routers with more than [`ROUTER`]; `links`
-    /// are the numbers of streams. Links and routers that remain too full become more expensive for all edges with each
-    /// of at most [`NEGOTIATIONS`] passes, so that in the end only edges without another path use them (the negotiation
-    /// of McMurchie and Ebeling, "PathFinder", FPGA 1995).
+    /// Reroutes edges around links with more than `most` streams, and around routers with more than [`ROUTER`]. `links`
+    /// holds the number of streams of each link. In each of at most [`NEGOTIATIONS`] passes, links and routers that are
+    /// still too full become more expensive for all edges. In the end, only edges without another path use them (the
+    /// negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
     fn relieve(&mut self, links: Vec<u16>, most: u16) {
         let pes = links.len() / 4;
         let (mut loads, mut dear) = (links, vec![0u32; 5 * pes]);
-        // The loads of routers follow those of all links. Only edges that cross or start at a router count, because the
-        // end of an edge cannot change.
+        // The array holds the loads of all links, then those of all routers. At a router, only edges that cross or
+        // start there count, because the end of an edge cannot change.
         loads.resize(5 * pes, 0);
         for edge in 0..self.edges.len() {
             poll();
@@ -81,7 +81,7 @@ impl Ways {
                 let mut over = false;
                 self.links(edge, |l| over |= [l, 4 * pes + l / 4].iter().any(|&at| loads[at] > limit(at)));
                 if over {
-                    // The search for another path takes up to milliseconds.
+                    // The interrupt is polled here, because the search for another path takes up to milliseconds.
                     check();
                     full = true;
                     self.links(edge, |l| [l, 4 * pes + l / 4].iter().for_each(|&at| loads[at] -= 1));
@@ -100,8 +100,8 @@ impl Ways {
 }
 
 /// Returns the number of cycles in which a link must stay free in each round, which moves one element of every tree: 1
-/// from four trees on, otherwise 0. Streams of four trees wait for each other at links that are busy in every cycle:
-/// with a free cycle, four slack trees on 112 x 112 PEs take 1006 cycles for 512 elements instead of 1069, and 488 for
+/// from four trees on, otherwise 0. Streams of four trees wait for each other at links that are busy in every cycle.
+/// With a free cycle, four slack trees on 112 x 112 PEs take 1006 cycles for 512 elements instead of 1069, and 488 for
 /// 128 elements instead of 496.
 pub fn spare_turns(trees: u32) -> u32 {
     u32::from(trees > 3)
@@ -127,7 +127,7 @@ fn along_columns_first(grid: Grid, edges: &[Edge], loads: &mut [u16]) -> Vec<boo
         poll();
         links(grid, edge, false, |l| loads[l] = loads[l].saturating_add(1));
     }
-    // The cost of one more stream on a link, by its load.
+    // The cost of one more stream on a link, indexed by the load of the link.
     let costs: Vec<f64> =
         (0..=u16::MAX).map(|l| f64::from(l + u16::from(l < u16::MAX)).powi(8) - f64::from(l).powi(8)).collect();
     for _ in 0..PASSES {
@@ -186,7 +186,7 @@ fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
     let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
     let (top, left) = (r0.min(r1).saturating_sub(ROOM), c0.min(c1).saturating_sub(ROOM));
     let (bottom, right) = ((r0.max(r1) + ROOM).min(grid.rows - 1), (c0.max(c1) + ROOM).min(grid.cols - 1));
-    // Index of a PE in the rectangle that is searched.
+    // Returns the index of a PE in the rectangle that is searched.
     let place = |pe: u32| {
         let (r, c) = grid.row_col(pe);
         let inside = (top..=bottom).contains(&r) && (left..=right).contains(&c);

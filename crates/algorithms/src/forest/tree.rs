@@ -25,7 +25,7 @@ impl Tree {
         children
     }
 
-    /// Returns all PEs, parents before their children.
+    /// Returns all PEs in an order in which parents come before their children.
     fn downward(&self, children: &[Vec<u32>]) -> Vec<u32> {
         let mut order: Vec<u32> = (0..).zip(&self.0).filter(|&(pe, &to)| pe == to).map(|(pe, _)| pe).collect();
         let mut at = 0;
@@ -38,7 +38,7 @@ impl Tree {
     }
 
     /// Returns the children of each PE in the order in which their first elements would arrive without contention. In
-    /// this order a PE adds the elements of earlier children while it waits for the last.
+    /// this order a PE adds the elements of the other children while it waits for the element of the last child.
     pub fn children_by_arrival(&self, grid: Grid, depth_cycles: u32) -> Vec<Vec<u32>> {
         let mut children = self.children();
         let mut ready = vec![0; self.0.len()];
@@ -53,8 +53,8 @@ impl Tree {
     }
 
     /// Returns three maxima over all paths to the root: the cycles until the root has the first element, the hops, and
-    /// the messages. `children` are in the order of receipt; each except the last takes `chunk` cycles. `hops(pe)` are
-    /// those from a PE to its parent.
+    /// the messages. `children` are in the order of receipt, and each except the last takes `chunk` cycles. `hops(pe)`
+    /// is the number of hops from a PE to its parent.
     pub fn latency(
         &self,
         children: &[Vec<u32>],

@@ -10,7 +10,7 @@ pub trait GridTrees: Sync {
     /// Returns the facts of the algorithm, with [`super::CHUNK`] among its parameters.
     const INFO: Info;
 
-    /// Returns whether the root must be in a corner.
+    /// Returns true if the root must be in a corner.
     fn needs_corner(&self) -> bool {
         true
     }
@@ -27,7 +27,7 @@ pub trait GridTrees: Sync {
     /// Returns an error if a parameter is not accepted.
     fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError>;
 
-    /// Returns the elementary steps of [`Self::trees`]; 0 if they are fewer than those of the estimate.
+    /// Returns the number of elementary steps of [`Self::trees`]; 0 if the estimate takes more steps.
     fn growth_steps(&self, _case: &Case, _params: &Params) -> u128 {
         0
     }

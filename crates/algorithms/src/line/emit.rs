@@ -16,7 +16,8 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Returns the state after a schedule with `placement`; the schedule's scratch memory is not reused.
+    /// Returns the state for phases that follow a schedule with `placement`. The scratch memory of that schedule is not
+    /// reused.
     pub fn resume(placement: &GridPlacement) -> Self {
         Self { scratch: Vec::new(), colors: placement.colors.clone() }
     }
@@ -38,8 +39,8 @@ impl Keep {
         GridPlacement::new(grid).with_colors(schedule, colors)
     }
 
-    /// Returns the memory of `node` for a vector of `elements` elements: its output if that is large enough, else
-    /// scratch memory.
+    /// Returns the memory of `node` for a vector of `elements` elements: its output if that is large enough, otherwise
+    /// its scratch memory.
     fn place(&mut self, b: &mut Builder, node: NodeId, elements: u32) -> Operand {
         if b.collective().output_len(node.0) >= elements {
             return Operand::Out(0);
@@ -97,7 +98,8 @@ pub fn reduce(
 }
 
 /// Adds the arriving streams to `own` in sequence, and returns the operand with the result: `last` if given, otherwise
-/// memory, or `own` if no stream arrives. Partial sums are in memory. A stream with `true` is the left operand.
+/// memory, or `own` if no stream arrives. Partial sums are stored in memory. Each stream has a flag, which is true if
+/// the stream is the left operand.
 fn accumulate(
     b: &mut Builder,
     node: NodeId,
@@ -152,7 +154,7 @@ pub fn broadcast(
     let stream = keep.stream(b, root, &sinks, color);
     let ends = b.lane_ends(root);
     let push = b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
-    // The push follows the first end in the same lane.
+    // The push already follows the first of these instructions, because both are in one lane.
     ends.into_iter().skip(1).for_each(|end| b.after(push, end));
     for sink in sinks {
         b.combine(sink, 0, elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);

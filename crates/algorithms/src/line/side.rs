@@ -52,8 +52,8 @@ impl Side {
         (first, table)
     }
 
-    /// Returns, for each child of the root, nearest first, the cycle in which the child has sent its last wavelet, and
-    /// the child's hops to the root; see [`Sides::in_turn`].
+    /// Returns, for each child of the root, nearest first: the cycle in which the child has sent its last wavelet, and
+    /// the hops from the child to the root. See [`Sides::in_turn`].
     fn ends(&self, wavelets: f64, depth_cycles: f64) -> Vec<(f64, f64)> {
         let (first, table) = self.children();
         let mut ends = vec![wavelets; self.parents.len()];
@@ -96,8 +96,8 @@ impl Side {
 }
 
 /// Returns the cycle in which a PE has processed the last wavelet of its last child. Children are `(end, hops)`: a
-/// child's last wavelet is sent at `end` and processed at least `hops + depth_cycles` cycles later, because vectors
-/// pass the ramp in sequence.
+/// child's last wavelet is sent at `end` and processed at least `hops + depth_cycles` cycles later. Vectors pass the
+/// ramp in sequence.
 fn taken_in_turn(children: impl IntoIterator<Item = (f64, f64)>, wavelets: f64, depth_cycles: f64) -> f64 {
     let take = |done: f64, (end, hops): (f64, f64)| (done + wavelets).max(end + hops + depth_cycles);
     children.into_iter().fold(0.0, take)

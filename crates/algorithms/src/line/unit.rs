@@ -8,7 +8,7 @@ use unisono_schedule::Builder;
 use super::{Keep, Side, Sides, copy_to_output, own_input, reduce};
 use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile};
 
-/// A family of trees over the PEs on one side of a root.
+/// A family of trees over the PEs on one side of a root, one tree for each number of PEs.
 pub trait LineTree: Sync {
     /// Returns the tree over `pes` PEs with the root as PE 0, for a vector of `wavelets` wavelets; each message on the
     /// longest chain of messages costs `depth_cycles` cycles.
@@ -35,13 +35,13 @@ pub trait LineTree: Sync {
         })
     }
 
-    /// Returns a proved time that is more precise than the model's, if there is one.
+    /// Returns a proved time that is more precise than the time by the model; `None` if there is none.
     fn sharper(&self, _sides: &Sides, _wavelets: u64) -> Option<Sharper> {
         None
     }
 
-    /// Returns a text, for reports, about choices of the tree that the parameters do not state; `None` if there are
-    /// none.
+    /// Returns a text for reports about properties of the tree that the parameters do not state; `None` without such
+    /// properties.
     fn note(&self, _sides: &Sides) -> Option<String> {
         None
     }

@@ -29,9 +29,9 @@ impl StagePrices {
         }
     }
 
-    /// Returns the times if the interface and the CPU of the receiver, rather than the sender, decide how fast messages
-    /// follow each other. In the LogP family a receive costs more than a send. Where an interface may run ahead of its
-    /// gaps, no gap counts.
+    /// Returns the times if the receiver, rather than the sender, limits the rate of messages by its interface and CPU.
+    /// In the LogP family a receive costs more than a send. If an interface may run ahead of its gaps, gaps do not
+    /// count.
     pub fn of_receiver(case: &Case) -> Self {
         let message = case.message(case.bytes(case.collective.elements));
         let apart = if message.slack > 0.0 { message.send_cpu } else { message.gap_ns() };

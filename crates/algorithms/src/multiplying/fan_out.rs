@@ -12,6 +12,6 @@ pub fn best_fan_out(ratio: f64) -> f64 {
     if ratio.is_nan() || ratio < 0.0 {
         return f64::NAN;
     }
-    // For a ratio of 0 the argument equals the start of W's domain, up to rounding.
+    // For a ratio of 0 the argument equals the lower end of the domain of W, up to rounding.
     (lambert_w::lambert_w0(((ratio - 1.0) / E).max(lambert_w::SMALLEST_F64_IN_DOMAIN)) + 1.0).exp() - 1.0
 }

@@ -26,7 +26,7 @@ pub fn count(ranks: u32) -> Count {
     Count {
         factored: if n == 0 { 0 } else { ways[n] },
         split: sum(&mut splits(ranks).map(|(_, inner)| ways[inner as usize])),
-        // A merge needs at least two factors, so the factorization with one factor is subtracted.
+        // A merge needs at least two factors, so the factorization with one factor is not counted.
         merge: sum(&mut (4..n).map(|inner| ways[inner] - 1)),
     }
 }

@@ -60,7 +60,7 @@ pub fn within_nodes(stages: &Stages, node_ranks: u32) -> Stages {
         Wrap::Split { base, .. } => base,
         Wrap::Merge { first, .. } => first,
     };
-    // For each product that divides a node, one set of factors, as bits. A schedule has at most 31 factors.
+    // For each product that divides `node_ranks`, one set of factors as a bit mask. A schedule has at most 31 factors.
     let mut chosen: BTreeMap<u32, u32> = BTreeMap::from([(block, 0)]);
     for (at, &factor) in factors.iter().enumerate() {
         let longer = chosen.iter().filter_map(|(product, bits)| Some((product.checked_mul(factor)?, bits | 1 << at)));

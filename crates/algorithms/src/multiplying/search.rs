@@ -1,8 +1,8 @@
 //! Finds the schedule of least cost, exactly, for any number of ranks.
 //!
 //! The costs of stages add up, so the best factors of n follow from those of its divisors: cost(n) = min over f | n of
-//! cost(n / f) + stage(f). All splits and merges are tried, except those that cost more than a known schedule; a
-//! factor, base or group of f costs at least (f - 1) (send + reduce), so few remain. The search is exact.
+//! cost(n / f) + stage(f). All splits and merges are tried, except those that cost more than a known schedule. A
+//! factor, base or group of f costs at least (f - 1) (send + reduce), so few splits and merges remain.
 
 use unisono_base::{limits::spend, narrow};
 
@@ -30,8 +30,8 @@ impl Best {
     }
 }
 
-/// The most ranks that the merges tried before the search set apart, beside one merge with a power of two; a known
-/// schedule of low cost makes the search faster.
+/// The most ranks that are set apart in the merges that are tried before the search. A known schedule of low cost makes
+/// the search faster.
 const FEW: u32 = 32;
 
 /// The name under which the search counts its steps.
@@ -72,8 +72,8 @@ pub fn best_factors(ranks: u32, stage_ns: impl Fn(u32) -> f64) -> Stages {
     Stages::fitting(ranks, Wrap::Plain, factors(ranks, last_factor))
 }
 
-/// Returns the best factors if they are at least two, or else the two factors nearest to each other; `None` for a prime
-/// number or 1.
+/// Returns the best factors if there are at least two, otherwise the two factors nearest to each other. `None` for a
+/// prime number or 1.
 fn best_two_factors(n: u32, prices: &StagePrices) -> Option<Vec<u32>> {
     let factors = best_factored(n, prices).stages.factors().to_vec();
     if factors.len() > 1 {
@@ -144,7 +144,8 @@ impl Search {
         self.merges().into_iter().next()
     }
 
-    /// Returns a split to begin with: in pairs, down to a power of two, as in recursive doubling; `None` for one rank.
+    /// Returns the split whose cost starts the search: pairs collapse to a power of two, as in recursive doubling.
+    /// `None` for one rank.
     fn first_split(&self) -> Option<Best> {
         let n = self.ranks;
         let whole = 1 << n.ilog2();
@@ -154,8 +155,9 @@ impl Search {
         (n > 1).then(|| Best::of(Stages::fitting(n, wrap, factors), &self.prices))
     }
 
-    /// Returns a merge to begin with: the cheapest of those that set few ranks apart, 1 if the order is kept or else up
-    /// to [`FEW`], or that leave a power of two; `None` if there is no merge.
+    /// Returns the merge whose cost starts the search; `None` if there is no merge. It is the cheapest of the merges
+    /// that set up to [`FEW`] ranks apart and the merge that leaves a power of two. If the order must be kept, it is
+    /// the merge that sets one rank apart.
     fn first_merge(&self) -> Option<Best> {
         let most = if self.in_order { 1 } else { FEW };
         let beyond = self.ranks.checked_sub(1)?.checked_ilog2().map(|log| self.ranks - (1 << log));
@@ -168,7 +170,7 @@ impl Search {
         merges.reduce(|a, b| a.or(Some(b)))
     }
 
-    /// Returns the costs of the plain factors with which a wrap may be cheaper than a known schedule.
+    /// Returns the costs of the plain factors for all wraps that may be cheaper than the schedule `known`.
     fn table(&self, known: &Best) -> Table {
         Table::new(self.ranks, &self.prices, bound(known.cost_ns))
     }
@@ -210,7 +212,7 @@ impl Search {
                 if room < 0.0 {
                     break;
                 }
-                // If a further stage would exceed the bound, only `inner` = 1 is possible.
+                // If one more stage would exceed the bound, there are no plain factors, and `inner` is 1.
                 let most = if table.least_stage <= room { (n - 1) / outer } else { 1.min((n - 1) / outer) };
                 spend(STEPS_OF, u64::from(most));
                 for inner in (least.div_ceil(outer)..=most).rev().filter(|&inner| table.cost(inner) <= room) {
@@ -247,9 +249,10 @@ impl Search {
 struct Table {
     /// The limit of the cost of a schedule including its wrap.
     bound: f64,
-    /// The least cost of a stage, which has a factor of 2.
+    /// The least cost of a stage, that of factor 2.
     least_stage: f64,
-    /// The least cost for each product, and the last factor with this cost; a cost above the bound may be infinite.
+    /// For each product, the least cost of factors with this product, and the last of these factors. A cost above the
+    /// bound may be infinite.
     least: Vec<(f64, u32)>,
 }
 

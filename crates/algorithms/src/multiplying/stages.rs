@@ -57,7 +57,7 @@ impl Wrap {
                 Some((Stage::Collapse { threshold, base }, Stage::Expand { threshold, base }))
             }
             Wrap::Merge { rest, first, last } => {
-                // Numbers that are not a schedule are accepted here, because error messages show the stages.
+                // Invalid numbers are accepted here, because error messages show their stages.
                 let groups = |factor: u32| ranks.saturating_sub(rest) / factor.max(1);
                 Some((
                     Stage::Merge { rest, groups: groups(first), factor: first },
@@ -68,7 +68,7 @@ impl Wrap {
     }
 }
 
-/// An error: `schedule` is not one for `ranks` ranks; `why` states the fault and the accepted values.
+/// The text `schedule` is not a schedule for `ranks` ranks; `why` states the fault and the accepted values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("schedule '{schedule}' does not fit {ranks} ranks: {why}")]
 pub struct StagesError {
@@ -98,7 +98,7 @@ impl Stages {
         }
     }
 
-    /// Creates a schedule that is known to be valid.
+    /// A valid schedule of recursive multiplying for a number of ranks. The schedule of one rank has no stages.
     pub(super) fn fitting(ranks: u32, wrap: Wrap, factors: Vec<u32>) -> Self {
         let stages = Self { ranks, wrap, factors };
         debug_assert_eq!(stages.fault(), None, "{stages} on {ranks} ranks");
@@ -152,7 +152,7 @@ impl Stages {
         apart + self.factors.iter().map(|&f| inner * wide(f - 1)).sum::<u64>()
     }
 
-    /// Returns the reason why the stages are not a schedule for the ranks, if they are not.
+    /// Returns the reason why the stages are not a schedule for the ranks; `None` if they are one.
     fn fault(&self) -> Option<String> {
         let n = self.ranks;
         let before = usize::from(self.wrap != Wrap::Plain);

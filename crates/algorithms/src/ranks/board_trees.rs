@@ -1,17 +1,17 @@
-//! Four arc-disjoint spanning trees, with one root, of a mesh of 2x2 boards. A switch joins the ranks of each row, and
-//! another the ranks of each column.
+//! Four arc-disjoint spanning trees, with one root, of a mesh of 2x2 boards. A switch joins the ranks of each row of
+//! ranks, and another switch the ranks of each column.
 //!
 //! Along each axis, a rank reaches one rank of its board by a link, and the other boards of its row or column by a port
-//! of the switch. Each of the four connections into a rank, two links and two ports, belongs to one tree, and each
-//! connection out of it to at most one. A tree that enters a board of a line at one end continues to the other end by
-//! the link; a second tree enters at the other end and uses the opposite link. A board that is inner to one tree of a
-//! line uses both its ports for this tree and is a leaf of the other, so that both are binary trees of boards
-//! ("two-tree", Sanders et al. 2009).
+//! of the switch. A rank has four incoming connections, two links and two ports: each belongs to one tree. Of its
+//! outgoing connections, each belongs to at most one tree. A tree that enters a board of a line at one end continues to
+//! the other end by the link; a second tree enters at the other end and uses the opposite link. A board that is inner
+//! to one tree of a line uses both its ports for this tree and is a leaf of the other tree, so both are binary trees of
+//! boards ("two-tree", Sanders et al. 2009).
 //!
-//! The root is at row 0 and column 0. Trees 0 and 1 go along the rows, and reach the rows along the columns 2 and 1
-//! (their spines); trees 2 and 3 do the same with rows and columns exchanged. A spine replaces one of the two trees of
-//! its column, which enters the ranks of the spine by ports of the rows instead; these are free because the tree of the
-//! spine enters its rows there.
+//! The root is at row 0 and column 0. Trees 0 and 1 go along the rows. They reach the rows along column 2 (tree 0) and
+//! column 1 (tree 1), which are their spines. Trees 2 and 3 do the same with rows and columns exchanged. A spine
+//! replaces one of the two trees of its column. The replaced tree enters the ranks of the spine by ports of the rows
+//! instead; these ports are free because the tree of the spine enters its rows at these ranks.
 //!
 //! The deepest rank is 1 + 2 log2(B) ports and up to as many links away, with B boards along the longer side.
 
@@ -19,19 +19,19 @@ use std::collections::BTreeSet;
 
 use super::torus_trees::TREES;
 
-/// The time of a link, and of a port, in units by which the earliest free port is chosen.
+/// The times of a link and of a port, in arbitrary units. The earliest free port is chosen by these times.
 const LINK: u32 = 1;
 const PORT: u32 = 2;
 
-/// The least ranks of a side: a line needs the board of its first two positions, and two more boards that have spines
-/// or are inner boards of each tree.
+/// The least number of ranks of a side. A line needs the board of its first two positions, and two more boards that
+/// have spines or are inner boards of each tree.
 const LEAST: u32 = 6;
 
-/// `(position, tree)`: a port into a position of a line, which a tree of the other axis uses.
+/// `(position, tree)`: the port into this position of a line belongs to this tree of the other axis.
 type Free = (u32, usize);
 
-/// The two trees that enter a line's boards, with the positions at which they begin, and the ports that other trees
-/// use.
+/// The two trees that enter the boards of a line, each with the position at which it begins, and the ports that trees
+/// of the other axis use.
 struct LineTrees {
     trees: [(usize, u32); 2],
     free: [Option<Free>; 2],
@@ -48,8 +48,8 @@ fn line_trees(at: u32, along: [usize; 2], across: [usize; 2]) -> LineTrees {
     }
 }
 
-/// The free ports of a line: ranks that a tree must still enter, each with the tree, and ranks whose ports out are not
-/// in use.
+/// The free ports of a line: the ranks that a tree must still enter, each with its tree, and the ranks whose outgoing
+/// ports are not in use.
 struct Open {
     into: Vec<(u32, usize)>,
     out: Vec<u32>,
@@ -64,7 +64,7 @@ impl Trees {
     fn line(&mut self, at: u32, boards: u32, of: &LineTrees, rank: impl Fn(u32) -> u32) -> Open {
         let [first, second] = of.trees.map(|(_, begin)| begin / 2);
         let others: Vec<u32> = (0..boards).filter(|&board| board != first && board != second).collect();
-        // The second tree gets more inner boards, because in line 0 the root has used a port of its board.
+        // The second tree gets more inner boards, because the root has already used a port of its board in line 0.
         let (inner, rest): (Vec<_>, Vec<_>) = (0..).zip(others).partition(|(number, _)| number % 2 == 1);
         let inner = [inner, rest].map(|boards| boards.into_iter().map(|(_, board)| board).collect::<Vec<_>>());
         let mut out: BTreeSet<u32> = (0..2 * boards).collect();
@@ -75,7 +75,8 @@ impl Trees {
             let other = of.trees[1 - way].1;
             let end = |board: u32| match board {
                 _ if board == begin / 2 => begin % 2,
-                // The tree that begins in a board keeps that end. In line 0 the first tree enters only position 1.
+                // A tree enters the board in which it begins at its own end. In line 0 the first tree enters only
+                // position 1 of the other boards.
                 _ if board == other / 2 => 1 - other % 2,
                 _ => u32::from(way == 1),
             };
@@ -116,14 +117,14 @@ impl Trees {
         }
     }
 
-    /// Returns the number of edges between the root and a rank in a tree; `None` if a parent on the path is not known
-    /// yet or the parents form a cycle.
+    /// Returns the number of edges from the root to a rank in a tree; `None` if a parent on the path is not known yet
+    /// or the parents form a cycle.
     fn depth(&self, tree: usize, rank: u32) -> Option<usize> {
         let (mut at, mut depth) = (rank, 0);
         while at != 0 {
             at = self.parents[tree][at as usize]?;
             depth += 1;
-            // Only a cycle has more edges than the tree has ranks.
+            // A path with more edges than the tree has ranks contains a cycle.
             if depth > self.parents[tree].len() {
                 return None;
             }
@@ -131,7 +132,7 @@ impl Trees {
         Some(depth)
     }
 
-    /// Adds one rank to its tree by the free port nearest to the root; returns whether there was one.
+    /// Adds one rank to its tree, by the free port nearest to the root. Returns true if a port was free.
     fn enter(&mut self, open: &mut Open) -> bool {
         let ways = open.into.iter().enumerate().flat_map(|(which, &(_, tree))| {
             let to = open.out.iter().enumerate().map(move |(port, &from)| (which, port, tree, from));
@@ -154,7 +155,7 @@ pub fn board_trees(rows: u32, columns: u32) -> Option<[Vec<u32>; TREES]> {
     }
     let mut trees = Trees { parents: std::array::from_fn(|_| vec![None; (rows * columns) as usize]) };
     trees.parents.iter_mut().for_each(|parents| parents[0] = Some(0));
-    // The root begins each tree: by its ports the first tree of each axis, by its links the second.
+    // The root begins each tree: the first tree of each axis by a port, the second by a link.
     for (tree, rank) in [(0, 2), (1, 1), (2, 2 * columns), (3, columns)] {
         trees.parents[tree][rank as usize] = Some(0);
     }

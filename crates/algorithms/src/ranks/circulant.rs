@@ -1,10 +1,10 @@
 //! Circulant graphs: the distances over which ranks exchange, and the block that each rank receives in each round.
 //!
-//! P ranks, counted from the root, have q = ceil(log2 P) distances: skip(q) = P and skip(k) = ceil(skip(k+1) / 2), so
-//! skip(0) = 1. In round i, with k = i mod q, rank v receives from rank v - skip(k) and sends to rank v + skip(k). The
-//! tests check the three conditions of the source for each number of ranks.
-//! Source: Träff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
-//! Reduction and All-Reduction", arXiv 2407.18004.
+//! The P ranks are counted from the root. They have q = ceil(log2 P) distances: skip(q) = P and skip(k) =
+//! ceil(skip(k+1) / 2), so skip(0) = 1. In round i, with k = i mod q, rank v receives from rank v - skip(k) and sends
+//! to rank v + skip(k). Tests check the three conditions of the source for each number of ranks. Source: Träff,
+//! "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast, Reduction and
+//! All-Reduction", arXiv 2407.18004.
 
 use unisono_base::narrow;
 
@@ -17,8 +17,8 @@ struct Search<'a> {
     skips: &'a [u32],
     /// The rank plus the number of ranks.
     rank: u32,
-    /// The next smaller remaining exponent of each exponent; `larger` has the next larger. Indices and values are one
-    /// larger than the exponents.
+    /// For each remaining exponent, the next smaller remaining exponent; `larger` has the next larger. Indices and
+    /// values are the exponents plus 1.
     smaller: Vec<usize>,
     larger: Vec<usize>,
     found: Vec<usize>,
@@ -53,8 +53,8 @@ impl Skips {
         self.skip(k + 1) - self.skip(k)
     }
 
-    /// Returns the *baseblock* of a rank (Träff): the exponent of the last distance if the rank is written as a sum of
-    /// distances, largest first; q for the root.
+    /// Returns the *baseblock* of a rank (Träff): the exponent of the last distance when the rank is written as a sum
+    /// of distances, largest first. For the root it is q.
     pub fn baseblock(&self, rank: u32) -> u32 {
         let (mut left, mut last) = (rank, self.rounds());
         for k in (0..self.rounds()).rev() {
@@ -65,7 +65,7 @@ impl Skips {
         last
     }
 
-    /// Returns the block that a rank receives in each of q rounds. Negative numbers are blocks of the preceding q
+    /// Returns the block that a rank receives in each of q rounds. A negative number is a block of the preceding q
     /// rounds.
     pub fn receives(&self, rank: u32) -> Vec<i32> {
         let (q, own) = (self.rounds(), self.baseblock(rank));
@@ -95,7 +95,7 @@ impl Search<'_> {
         self.larger[smaller] = larger;
     }
 
-    /// Takes the baseblocks of ranks after `from`, by distances with exponents of at most `at - 1`.
+    /// Takes the baseblocks of ranks after `from`, over distances with exponents of at most `at - 1`.
     fn find(&mut self, from: u32, mut at: usize) {
         let rounds = self.skips.len() - 1;
         while at > 0 && self.found.len() < rounds {
@@ -132,7 +132,7 @@ impl Pipeline {
         let skips = Skips::new(ranks);
         let receives = (0..ranks).flat_map(|rank| skips.receives(rank)).collect();
         let mut pipeline = Self { skips, blocks, receives, last: vec![u32::MAX; ranks as usize] };
-        // The search for the last block starts with the first round in which it is sent.
+        // The search for the last block starts at the first round in which some rank sends it.
         for round in blocks - 1..pipeline.rounds() {
             for rank in 0..ranks {
                 if pipeline.received(round, rank) == Some(blocks - 1) {
@@ -148,7 +148,8 @@ impl Pipeline {
         self.blocks - 1 + self.skips.rounds()
     }
 
-    /// Returns the exponent k of a round's distance, and the offset that the round adds to an entry of `receives`.
+    /// Returns the exponent k of a round's distance, and the number that is added to an entry of `receives` in this
+    /// round.
     fn phase(&self, round: u32) -> (u32, i64) {
         let q = self.skips.rounds();
         let before = (q - (self.blocks - 1) % q) % q;
@@ -165,8 +166,8 @@ impl Pipeline {
         self.skips.skip(self.exponent(round))
     }
 
-    /// Returns the block that a rank, counted from the root, receives in a round. The root receives none, and no block
-    /// comes twice, so that a reduction can run the rounds in reverse.
+    /// Returns the block that a rank, counted from the root, receives in a round; `None` for the root, and in rounds
+    /// without a block. A rank receives no block twice, so a reduction can run the rounds in reverse.
     pub fn received(&self, round: u32, rank: u32) -> Option<u32> {
         let (k, more) = self.phase(round);
         let at = rank as usize * self.skips.rounds() as usize + k as usize;
@@ -176,7 +177,7 @@ impl Pipeline {
         comes.then(|| narrow::<u32>(block.min(last)))
     }
 
-    /// Returns a range of rounds in each of which every rank except the root receives a block.
+    /// Returns the range of rounds in which every rank except the root receives a block.
     pub fn full(&self) -> std::ops::Range<u32> {
         let end = self.blocks - 1;
         (2 * self.skips.rounds() - 1).min(end)..end

@@ -45,10 +45,11 @@ impl Extents {
         Self { dims, count: 2 }
     }
 
-    /// Returns the extents of the parameter `dims`, else those of the network if there are several and their product is
-    /// the number of ranks, else nearly a square.
+    /// Returns the extents that the parameter `dims` states. Without it, returns the extents of the network if there
+    /// are several and their product is the number of ranks, and otherwise the factors that are nearest to each other.
     ///
     /// # Errors
+    ///
     /// Returns an error if `dims` does not state extents whose product is the number of ranks.
     pub fn of(algorithm: &'static str, case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
         let ranks = case.collective.ranks;
@@ -68,9 +69,11 @@ impl Extents {
         })
     }
 
-    /// Returns two extents: those of [`Self::of`] if there are two, else nearly a square.
+    /// Returns two extents: those of [`Self::of`] if there are two, otherwise the two factors that are nearest to each
+    /// other.
     ///
     /// # Errors
+    ///
     /// Returns an error if [`Self::of`] does, or if `dims` has more or fewer than two extents.
     pub fn of_two(algorithm: &'static str, case: &Case, params: &Params) -> Result<(u32, u32), AlgorithmError> {
         let ranks = case.collective.ranks;
@@ -111,7 +114,7 @@ impl Extents {
         rank - self.coordinate(rank, dim) * self.stride(dim) + coordinate * self.stride(dim)
     }
 
-    /// Returns the rank `steps` farther along a dimension, cyclically.
+    /// Returns the rank `steps` steps ahead along a dimension, cyclically.
     pub fn shifted(&self, rank: u32, dim: usize, steps: u32) -> u32 {
         let extent = u64::from(self.dims[dim]);
         let at = (u64::from(self.coordinate(rank, dim)) + u64::from(steps)) % extent;

@@ -1,7 +1,7 @@
-//! Maps any number of ranks to a power of two: P = 2^m + r, and the first 2r ranks fold in pairs to r.
+//! Maps any number of ranks to a power of two. For P = 2^m + r, the first 2r ranks fold in pairs to r ranks.
 //!
-//! Neighbors fold, so virtual ranks represent intervals of ranks in ascending order. Source: Thakur, Rabenseifner,
-//! Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, and MPICH.
+//! The ranks of a pair are consecutive, so virtual ranks represent intervals of ranks in ascending order. Source:
+//! Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, and MPICH.
 
 use unisono_base::NodeId;
 use unisono_lower::Round;
@@ -16,7 +16,7 @@ pub struct Fold {
     pub whole: u32,
     /// r, the number of pairs.
     pub pairs: u32,
-    /// A rank that must stay in its pair; in all other pairs the odd rank stays.
+    /// A rank that must stay in its pair. In all other pairs the odd rank stays.
     stays: Option<u32>,
 }
 
@@ -68,7 +68,7 @@ impl Fold {
         v + v.min(self.pairs)
     }
 
-    /// Returns the rounds of all ranks: those of the virtual ranks and, if pairs fold, `up` before and `down` after.
+    /// Returns the rounds: `up` if pairs fold, then the rounds of the virtual ranks, then `down` if pairs fold.
     pub fn rounds(
         &self,
         up: Round,
@@ -83,8 +83,8 @@ impl Fold {
         rounds
     }
 
-    /// Returns the round that folds pairs of whole vectors, and the rounds in which virtual ranks halve their vectors
-    /// to one block each.
+    /// Returns the round in which pairs fold whole vectors, and the rounds in which virtual ranks halve their vectors
+    /// down to one block each.
     pub fn halving(&self, case: &Case) -> (Round, Vec<Round>) {
         let (blocks, whole) = (Blocks::new(case.collective.elements, self.whole), case.bytes(case.collective.elements));
         let sum = |bytes: u64| Round::new(1, bytes).reducing(bytes);

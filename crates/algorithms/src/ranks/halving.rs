@@ -1,11 +1,11 @@
 //! Exchanges between ranks that differ in one bit: the blocks of a rank halve in a reduce-scatter, and double in a
 //! gather.
 //!
-//! Virtual rank v has a range of blocks. In a stage of halving it exchanges with v ^ 2^bit; the rank without the bit
-//! keeps the lower half. From the lowest bit up, partial sums are of intervals of ranks, so operands keep their order,
-//! and the blocks end in bit-reversed order; from the highest bit down, block v ends on rank v.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
-//! 5.1.
+//! Virtual rank v has a range of blocks. In a stage of halving it exchanges with virtual rank v ^ 2^bit; the rank
+//! without the bit keeps the lower half. If stages go from the lowest bit to the highest, partial sums are of intervals
+//! of ranks, so operands keep their order, and the blocks end in bit-reversed order. If stages go from the highest bit
+//! to the lowest, block v ends on rank v. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
+//! Communication Operations in MPICH", 2005, section 5.1.
 
 use std::ops::Range;
 
@@ -23,12 +23,12 @@ pub struct Halving<'a, F> {
     pub start: F,
 }
 
-/// The most instructions of a schedule that is built to be timed. Larger schedules are timed by their exchanges, which
-/// ignore that ranks may begin a stage early.
+/// The most instructions of a schedule that is built to be timed. A larger schedule is timed by its exchanges.
+/// Exchanges ignore that some ranks may begin a stage early.
 pub const MOST_BUILT: u64 = 1 << 18;
 
-/// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit up; `None` if the ranks are not a
-/// power of two.
+/// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit to the highest; `None` if the number
+/// of ranks is not a power of two.
 pub fn halves(case: &Case) -> Option<Vec<Exchange>> {
     let Collective { ranks, elements, .. } = case.collective;
     let block = case.bytes(elements.div_ceil(ranks));
@@ -54,8 +54,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         (0..self.nodes.len()).map(|v| Operand::Stream(b.stream(self.nodes[v], &[peer(v)]))).collect()
     }
 
-    /// Emits a reduce-scatter to one block per rank, and returns these blocks. `have(v, stage, e)` and `keep(v, stage,
-    /// e)` are the source and the destination of element e on virtual rank v in a stage.
+    /// Emits a reduce-scatter to one block per rank, and returns these blocks. For element e on virtual rank v in a
+    /// stage, `have(v, stage, e)` is the source and `keep(v, stage, e)` the destination.
     pub fn reduce_scatter(
         &self,
         b: &mut Builder,
@@ -105,8 +105,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         held
     }
 
-    /// Emits an allgather into the outputs. If virtual rank v's own blocks are not in its output yet, they are copied
-    /// from the operand `own(v)`. Virtual rank `knows` has all blocks in its input, and no output.
+    /// Emits an allgather into the outputs. If the own blocks of virtual rank v are not in its output yet, they are
+    /// copied from the operand `own(v)`. Virtual rank `knows` has all blocks in its input, and no output.
     pub fn allgather(
         &self,
         b: &mut Builder,
@@ -141,7 +141,7 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
     /// with element e on virtual rank v.
     pub fn gather(&self, b: &mut Builder, held: &mut Blocks, root: usize, place: impl Fn(u32, u32) -> Operand) {
         for (stage, &bit) in self.bits.iter().enumerate() {
-            // Only ranks that equal the root in all earlier bits still take part.
+            // A rank takes part only if it equals the root in all bits of earlier stages.
             let done: usize = self.bits[..stage].iter().map(|bit| 1 << bit).sum();
             let before = held.clone();
             for v in (0..self.nodes.len()).filter(|v| (v ^ root) & done == 0 && (v ^ root) >> bit & 1 == 0) {

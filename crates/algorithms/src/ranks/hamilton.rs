@@ -1,23 +1,24 @@
-//! Two edge-disjoint Hamiltonian cycles of a torus of rows x columns, both sides at least 3; together they have all
-//! edges.
+//! Two edge-disjoint Hamiltonian cycles of a torus of rows x columns, both sides at least 3. Together the cycles have
+//! all edges of the torus.
 //!
 //! If rows = k columns and gcd(rows, columns - 1) = 1, the cycles have the closed form of Bae, AlBdaiwi, Bose,
 //! "Edge-disjoint Hamiltonian cycles in two-dimensional torus", 2004, as in the artifact of "HammingMesh"
 //! (emberhxmesh.cc): step X = x1 columns + x0 with d = x0 + (columns - 1) x1 is at (x1 mod rows, d mod columns), and at
 //! (d mod rows, x1 mod columns).
 //!
-//! Otherwise one set of edges begins as all rows, the other as all columns. The swap of a unit square moves its two
-//! edges of rows to the columns, and its two edges of columns to the rows. A swap joins its two rows if they were in
-//! different cycles, and likewise its two columns. With rows <= columns (else transposed), each gap between columns c
-//! and c + 1 has one square, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only
-//! if s is equal, so swaps do not affect each other.
+//! Otherwise one set of edges begins as all rows, the other set as all columns. The swap of a unit square moves its two
+//! edges in rows to the set of columns, and its two edges in columns to the set of rows. A swap joins the two rows of
+//! the square if they were in different cycles, and likewise its two columns. With rows <= columns (else transposed),
+//! each gap between columns c and c + 1 has one square, in row s(c), so all columns are joined one by one. The squares
+//! of gaps c and c + 1 share an edge only if they are in the same row, so swaps do not affect each other.
+//!
 //! * s(c) = c for c < rows - 1: these squares join all rows too, and suffice if rows = columns.
-//! * Then s(c) = 0, 1, 0, 1, ...: square 0 cuts the cycle of the joined rows in two, of which one has rows 0 and 1
-//!   beyond the gap, and square 1 joins the two cycles again.
-//! * If columns - rows is odd, one further swap must not cut a cycle. With an odd number of rows this is the square of
-//!   the last and the first row in gap rows - 1: the cycle crosses both rows in the same direction, so the swap only
-//!   reverses a part of it. With an odd number of columns it is in the gap from the last column to the first, by the
-//!   same argument.
+//! * For further gaps s(c) = 0, 1, 0, 1, ...: the square in row 0 cuts the cycle of the joined rows in two, one of
+//!   which has rows 0 and 1 beyond the gap, and the square in row 1 joins the two cycles again.
+//! * If columns - rows is odd, one further swap is needed that does not cut a cycle. If the number of rows is odd, this
+//!   is the square of the last and the first row in gap rows - 1: the cycle crosses both rows in the same direction, so
+//!   the swap only reverses a part of it. If the number of columns is odd, the square is in the gap from the last
+//!   column to the first, by the same argument.
 //!
 //! The tests check the result for all sides of 3 to 32, and some long sides.
 
@@ -67,7 +68,8 @@ fn squares(rows: u32, columns: u32) -> impl Iterator<Item = u32> {
 pub fn swapped(rows: u32, columns: u32) -> [Vec<u32>; 2] {
     let torus = Extents::new(&[rows, columns]).expect("as many ranks as there are");
     let count = (rows * columns) as usize;
-    // For each rank, true if the edge to the next rank of its row, or of its column, belongs to the second cycle.
+    // For each rank, true if the edge to the next rank belongs to the second cycle: in its row (first vector) and in
+    // its column (second vector).
     let mut second = [vec![false; count], vec![true; count]];
     let next = |rank: u32, along: usize| torus.shifted(rank, [1, 0][along], 1);
     let before = |rank: u32, along: usize| {

@@ -1,19 +1,19 @@
 //! The lanes of ranks that send in the order of a timetable for the links of a network.
 //!
-//! In this order each link has its next message when the link becomes free. All sends of a rank share one lane, or each
-//! link has its own lane if the links of a rank do not wait for each other. Receives from each source have their own
-//! lane.
+//! In this order, each link has its next message ready when the link becomes free. All sends of a rank share one lane,
+//! or each link has its own lane if the links of a rank do not wait for each other. Receives from each source have
+//! their own lane.
 
 use unisono_base::narrow;
 use unisono_synthesis::Fabric;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lane {
-    /// The lane of local copies, and of all sends if they share a lane.
+    /// The lane of local copies; also the lane of all sends if they share a lane.
     Own,
     /// The lane of sends over a link.
     Link(u32),
-    /// The lane of receives from this rank; of sums if it is the rank that has the lane.
+    /// The lane of receives from this rank. If it is the rank itself, the lane of its sums.
     From(u32),
 }
 

@@ -22,7 +22,7 @@ pub trait PipelinedTree: Sync {
     const INFO: Info;
 
     /// # Errors
-    /// Returns an error if a parameter of the tree is wrong, or the tree cannot keep the order of the operands.
+    /// Returns an error if a parameter of the tree is wrong, or if the tree cannot keep the order of the operands.
     fn check(&self, _case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
         Ok(())
     }
@@ -33,8 +33,8 @@ pub trait PipelinedTree: Sync {
     /// Returns an upper bound of the instructions of all `ranks` ranks together for one segment.
     fn instructions(&self, ranks: u64) -> u64;
 
-    /// Returns the rounds of a first segment of `bytes` bytes and of `more` further segments. If `home`, the top must
-    /// also send the result to the root. `None` without a closed form.
+    /// Returns the rounds of a first segment of `bytes` bytes and of `more` further segments. If `home` is true, the
+    /// top also sends the result to the root. `None` without a closed form.
     fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>>;
 }
 
@@ -61,7 +61,8 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
         self.0.instructions(case.collective.ranks.into()) * segments
     }
 
-    /// Returns the number of segments: each goes from the top of the tree to a child, or to the top from a leaf.
+    /// Returns the number of segments. Each segment is a message from the top of the tree to a child, or to the top
+    /// from a child.
     fn sends(&self, case: &Case, params: &Params) -> u64 {
         segments::count(T::INFO.name, DEFAULT, case, params)
     }
@@ -71,7 +72,7 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
         let segments = segments::segments(T::INFO.name, DEFAULT, case, params)?;
         match c.kind {
             Kind::Reduce => reduce(b, c, &self.0.tree(c.ranks, top(c), params), segments, Operand::Out),
-            // Only the chain makes scans.
+            // Among pipelined trees, only the chain implements scans.
             Kind::Scan => scan(b, c, segments),
             _ => broadcast(b, &self.0.tree(c.ranks, c.root, params), segments),
         }

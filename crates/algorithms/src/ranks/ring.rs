@@ -1,11 +1,11 @@
 //! The ring: every rank sends only to the next rank, and all ranks forward the blocks of a vector.
 //!
-//! Block q starts at rank q + 1, adds one operand at each rank, and is complete at rank q after P - 1 hops; from there
-//! it goes around once more. All ranks get the sum that one rank completed, so they end with the same bits; a block
-//! does not start at rank 0, so the operator must commute.
-//! T = (P-1)(alpha + n/P beta + n/P gamma) to reduce-scatter, (P-1)(alpha + n/P beta) to allgather.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
-//! 5.3; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+//! Block q starts at rank q + 1. Each rank adds one operand to it, and after P - 1 hops it is complete at rank q. In an
+//! allgather, the block then goes around the ring once. Every rank gets the sum that one rank completed, so all ranks
+//! end with the same bits. A block does not start at rank 0, so the operator must commute. T = (P-1)(alpha + n/P beta +
+//! n/P gamma) to reduce-scatter, (P-1)(alpha + n/P beta) to allgather. Source: Thakur, Rabenseifner, Gropp,
+//! "Optimization of Collective Communication Operations in MPICH", 2005, section 5.3; Patarasuk, Yuan, "Bandwidth
+//! optimal all-reduce algorithms for clusters of workstations", 2009.
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;
@@ -50,13 +50,13 @@ impl Around {
         self.to[self.before(q, 1) as usize]
     }
 
-    /// Emits the reduce-scatter of position `q` from the inputs; its complete block goes to `end`. `block(k)` are the
-    /// elements of block k.
+    /// Emits the reduce-scatter at position `q` from the inputs. The complete block goes to the sinks `end`. `block(k)`
+    /// is the span of block k.
     pub fn reduce_scatter(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span, end: &[Operand]) {
         self.reduce_scatter_of(b, q, Operand::In, block, end);
     }
 
-    /// Emits the reduce-scatter of position `q` from the operands `own`.
+    /// Emits the reduce-scatter at position `q` from the operands `own(e)`, which start at element e.
     pub fn reduce_scatter_of(
         &self,
         b: &mut Builder,
@@ -75,8 +75,8 @@ impl Around {
         }
     }
 
-    /// Emits the receives of all other blocks at position `q`, after its own block was sent, and the sends of all but
-    /// the last of them to the next position.
+    /// Emits the receives of all other blocks at position `q`, after the position has sent its own block. Each block
+    /// except the last one is also sent to the next position.
     pub fn pass_on(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         for step in 1..self.places() {
             let span = block(self.before(q, step));
@@ -87,8 +87,8 @@ impl Around {
         }
     }
 
-    /// Emits the allgather of position `q` if position 0 has all blocks in its input: position 0 receives none, and
-    /// sends from its input.
+    /// Emits the allgather at position `q` if position 0 has all blocks in its input. Position 0 receives no blocks,
+    /// and sends from its input.
     pub fn pass_on_from_first(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         let (node, last) = (self.nodes[q as usize], self.places() - 1);
         if q == 0 {
@@ -111,8 +111,8 @@ impl Around {
     }
 }
 
-/// Returns the exchanges of rings with the given flows: one for a reduce-scatter or an allgather, both in sequence for
-/// other kinds.
+/// Returns the exchanges of rings with the given flows: one exchange for a reduce-scatter or an allgather; for other
+/// collectives both, in sequence.
 pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
     let brings = flows.iter().map(|flow| flow.bytes * u64::from(flow.repeat)).sum();
     let [reduces, gathers] = [brings, 0].map(|reduced| Exchange { flows: flows.clone(), reduced });

@@ -1,5 +1,5 @@
-//! The division of long messages into segments, so that a rank forwards one segment while the next arrives. Other
-//! algorithms state the number of pieces instead.
+//! The division of long messages into segments, so that a rank forwards one segment while it receives the next. Other
+//! algorithms have a parameter for the number of pieces instead.
 
 use unisono_base::{Span, narrow};
 
@@ -14,8 +14,8 @@ pub const WHOLE: Param = Param { name: NAME, values: "bytes of a segment, from 1
 /// The sizes of segments that a plan considers besides the defaults, in bytes.
 const SIZES: [u32; 4] = [1 << 10, 8 << 10, 64 << 10, 512 << 10];
 
-/// Returns the elements of each segment but the last, at least one, and the number of segments. The segments have
-/// `default` bytes by default, or the whole vector.
+/// Returns the number of elements of each segment except the last, at least one, and the number of segments. By default
+/// a segment has `default` bytes; if `default` is `None`, it is the whole vector.
 ///
 /// # Errors
 /// Returns an error if the parameter is not a whole number of bytes from 1.
@@ -31,8 +31,8 @@ fn division(
     Ok((most, elements.div_ceil(most)))
 }
 
-/// Returns the segments of the vector, by default of `default` bytes or the whole vector. A segment holds at least one
-/// element.
+/// Returns the segments of the vector. By default a segment has `default` bytes; if `default` is `None`, it is the
+/// whole vector. A segment holds at least one element.
 ///
 /// # Errors
 /// Returns an error if the parameter is not a whole number of bytes from 1.
@@ -47,7 +47,7 @@ pub fn segments(
     Ok((0..count).map(move |n| Span::new(n * most, most.min(elements - n * most))))
 }
 
-/// Returns the elements of the first segment, which is the longest, and the number of further segments.
+/// Returns the number of elements of the first segment, which is the longest, and the number of further segments.
 ///
 /// # Errors
 /// Returns the errors of [`segments`].
@@ -61,13 +61,13 @@ pub fn first_and_more(
     Ok((most.min(case.collective.elements), count.saturating_sub(1)))
 }
 
-/// Returns the number of segments; 1 if the parameter is wrong, which another check reports.
+/// Returns the number of segments. If the parameter is wrong, returns 1, because another check reports the error.
 pub fn count(algorithm: &'static str, default: Option<u32>, case: &Case, params: &Params) -> u64 {
     division(algorithm, default, case, params).map_or(1, |(_, count)| count.into())
 }
 
-/// Returns as candidates the default, other sizes of `SIZES` that cut the vector, and the whole vector if the default
-/// cuts it.
+/// Returns as candidates the default, each size of `SIZES` that cuts the vector, and the whole vector if the default
+/// cuts the vector.
 pub fn candidates(default: Option<u32>, case: &Case) -> Vec<Params> {
     let whole = case.bytes(case.collective.elements);
     let cuts = SIZES.into_iter().filter(|&size| u64::from(size) < whole && Some(size) != default);
@@ -75,8 +75,8 @@ pub fn candidates(default: Option<u32>, case: &Case) -> Vec<Params> {
     std::iter::once(Params::new()).chain(cuts.chain(uncut).map(|size| Params::new().with(NAME, size))).collect()
 }
 
-/// Returns the parameters for segments of the next power of two below the present length, and above it, to the whole
-/// vector.
+/// Returns the parameters for shorter and for longer segments: the next power of two below the present length, and the
+/// next above it, at most the whole vector. `None` if there is no such length.
 pub fn recut(algorithm: &'static str, default: Option<u32>, case: &Case, params: &Params) -> [Option<Params>; 2] {
     let whole = u32::try_from(case.bytes(case.collective.elements)).unwrap_or(u32::MAX);
     let Ok(asked) = params.number(algorithm, NAME, 1..=u32::MAX) else { return [None, None] };
@@ -88,8 +88,8 @@ pub fn recut(algorithm: &'static str, default: Option<u32>, case: &Case, params:
     })
 }
 
-/// Returns the parameters for the next power of two above the present number of pieces `now`, at most `most`, and below
-/// it.
+/// Returns the parameters for more and for fewer pieces than `now`: the next power of two above it, at most `most`, and
+/// the next below it. `None` if there is no such number.
 pub fn recut_number(name: &str, now: u32, most: u32, params: &Params) -> [Option<Params>; 2] {
     [above(now, most), below(now)].map(|number| number.map(|number| params.clone().with(name, number)))
 }
@@ -99,7 +99,7 @@ fn below(now: u32) -> Option<u32> {
     now.checked_sub(1)?.checked_ilog2().map(|log| 1 << log)
 }
 
-/// Returns the least power of two above a number, or `most` if that is less; `None` from `most` on.
+/// Returns the least power of two above a number, or `most` if that is less; `None` if the number is at least `most`.
 fn above(now: u32, most: u32) -> Option<u32> {
     (now < most).then(|| now.saturating_add(1).checked_next_power_of_two().unwrap_or(most).min(most))
 }

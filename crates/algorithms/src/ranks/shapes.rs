@@ -8,40 +8,42 @@ use unisono_synthesis::{Fabric, NoForest, Roots, Runs};
 
 use crate::{Case, ranks::Blocks};
 
-/// The numbers of chunks that a plan considers. If all ranks see the same network (`ALIKE`), few chunks keep all links
-/// busy. Otherwise more chunks divide better among trees, and the block of a single root (`OF_ONE`) must be on many
-/// links at once.
+/// The numbers of chunks that a plan considers. If all ranks see the same network (`CHUNKS_ALIKE`), few chunks keep all
+/// links busy. Otherwise a block divides better among trees with more chunks. The block of a single root
+/// (`CHUNKS_OF_ONE`) must be on many links at once.
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
-/// The number of first entries of [`CHUNKS_OF_ONE`] that are too few for an allreduce through one rank, in which sums
-/// go up while results go down.
+/// The number of first entries of [`CHUNKS_OF_ONE`] that an allreduce through one rank omits. In it, sums go up while
+/// results go down, so few chunks leave links idle.
 const FEWEST_AT_ONCE: usize = 2;
-/// The least bytes of a vector for which a plan considers an allreduce through one rank. Shorter vectors are mostly
-/// latency; with one slow host, vectors of this length gain.
+/// The least bytes of a vector for which a plan considers an allreduce through one rank. The time of shorter vectors is
+/// mostly latency. Vectors of this length gain if one host is slow.
 const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
-/// The most ranks for which a plan considers a barrier through one rank although no message arrives sooner over another
-/// rank.
+/// The most ranks for which a plan always considers a barrier through one rank. With more ranks, a plan considers it
+/// only if some message arrives sooner over another rank.
 const MOST_OF_BARRIER: u32 = 16;
-/// The least bytes of a chunk if a block has more than [`FEW`] chunks, for all roots; `LEAST_BYTES_OF_ONE` is for one
-/// root. Only long messages gain from many chunks.
+/// The least bytes of a chunk if a block has more than [`FEW`] chunks: `LEAST_BYTES` for all roots,
+/// `LEAST_BYTES_OF_ONE` for one root. Only long messages gain from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
 /// The least bytes of a chunk in a schedule of more than [`MOST_MESSAGES`] messages, if ranks see different networks
-/// and a block has several chunks: such a schedule is not built to be timed, and the timetable alone ignores costs of
-/// short messages.
+/// and a block has several chunks. A plan does not build such a schedule to time it, and its timetable alone ignores
+/// costs of short messages.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
-/// If ranks see different networks and a block has several chunks, the most messages of a forest that a plan considers:
-/// from roots that see different networks, from all roots (`MOST_SENT`), and from one root (`MOST_MESSAGES_OF_ONE`).
+/// The most messages of a forest that a plan considers if ranks see different networks and a block has several chunks:
+/// from roots that see different networks (`MOST_MESSAGES`), from all roots (`MOST_SENT`), and from one root
+/// (`MOST_MESSAGES_OF_ONE`).
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
 const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
-/// The largest ratio of the time of a depth's busiest link to the time of the deepest forest for which a plan considers
-/// the depth.
+/// A plan considers a depth if the busiest link of its forest takes at most this multiple of the time of the deepest
+/// forest.
 const WORTH: f64 = 1.25;
 
-/// The shape of a forest: `depth` is the most messages from a root to a rank, `chunks` the number of chunks of a block.
+/// The shape of a forest. `depth` is the most messages on a path from a root to a rank, and `chunks` the number of
+/// chunks of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     pub roots: Roots,
@@ -53,7 +55,7 @@ pub struct Shape {
 /// The pairs of ranks that exchange messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pairs {
-    /// All pairs that a path without other ranks joins.
+    /// All pairs of ranks with a path between them that passes no other rank.
     All,
     /// Only near pairs ([`Fabric::near`]).
     Near,
@@ -78,8 +80,8 @@ pub struct Given {
     pub pairs: Option<Pairs>,
 }
 
-/// Returns the shapes with the given properties that a plan considers: with all pairs of ranks, and with near pairs if
-/// these may end sooner.
+/// Returns the shapes with the given properties that a plan considers: shapes of all pairs of ranks, and shapes of near
+/// pairs if their forests may end sooner.
 ///
 /// # Errors
 /// Returns an error if the network has no forest, or none of the given depth.
@@ -109,9 +111,9 @@ pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, 
     }
 }
 
-/// Returns whether forests of near pairs may end sooner than those of all pairs: their busiest link takes at most 1.1
-/// times as long, and the search is short. Timetables cannot decide it, because they ignore the delay of messages that
-/// meet at switches.
+/// Returns true if forests of near pairs may end sooner than forests of all pairs: their busiest link takes at most 1.1
+/// times as long, and the search is short. Timetables cannot decide this, because they ignore the delay of messages
+/// that meet at switches.
 fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
     const HARDLY: f64 = 1.1;
     let roots = given.roots.unwrap_or_else(|| roots(case));
@@ -120,8 +122,8 @@ fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
         let depth = given.depth.unwrap_or_else(|| on.usual_depth(roots, least));
         on.fluid_ns(roots, depth, case.bytes(1)).ok()
     };
-    // For more ranks, trees are grown instead of packed: on boxes of GPUs, trees of near pairs were no faster, and
-    // planning took three times as long.
+    // For more ranks, trees are grown instead of packed. On boxes of GPUs, grown trees of near pairs were no faster,
+    // and planning took three times as long.
     let is_small = fabric.is_cheap(roots) && fabric.is_cheap(Roots::Through(0));
     let near = if is_small { fabric.near() } else { None };
     near.and_then(time).is_some_and(|near| time(fabric).is_none_or(|all| near <= HARDLY * all))
@@ -146,7 +148,7 @@ fn shapes_of(
     let (mut depths, mut least) = (Vec::new(), f64::INFINITY);
     match depth {
         Some(depth) => depths.push(depth),
-        // Each depth needs its own packing and timetables, so several depths are tried only where that is cheap.
+        // Each depth needs its own packing and timetables, so several depths are compared only if packing is cheap.
         None if fabric.is_cheap(roots) => {
             depths = fabric.depths(roots, fabric.least_depth(roots)?);
             least = deeper(case, fabric, roots, &mut depths, time);
@@ -154,7 +156,8 @@ fn shapes_of(
         None => depths.push(fabric.usual_depth(roots, fabric.least_depth(roots)?)),
     }
     let deepest = depths.last().map_or(0, |&depth| depth);
-    // For long blocks, forests with a small depth may load some links too much.
+    // For long blocks, forests with a small depth may load some links too much, so the time of their busiest links is
+    // compared.
     let bytes = message_bytes(case, roots, 1);
     let is_worth = |&depth: &u32| {
         depth == deepest || fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| fluid <= WORTH * least)
@@ -162,19 +165,20 @@ fn shapes_of(
     let worth = depths.into_iter().filter(is_worth);
     let mut found: Vec<Shape> =
         worth.flat_map(|depth| counts.iter().map(move |&chunks| shape(depth, chunks))).collect();
-    // The first arrivals of short blocks may be those of messages that pass more ranks.
+    // Short blocks may arrive first over paths that pass more ranks.
     let is_open = depth.is_none() && counts.contains(&1) && fabric.relays_sooner() && fabric.is_cheap(roots);
     let soonest = if is_open { fabric.soonest_depth(roots, bytes) } else { None };
     found.extend(soonest.filter(|&depth| depth > deepest).map(|depth| shape(depth, 1)));
     Ok(found)
 }
 
-/// Adds depths while the forests of one more message on a path end sooner, and returns the time of the last depth, if
-/// there are several.
+/// Adds depths to `depths`, each one message larger, as long as the forests end sooner. Returns the time of the last
+/// depth in ns; infinity if only one depth is possible.
 ///
-/// The depths of [`Fabric::depths`] end where the busiest link hardly gains. The trees of a greater depth may still
-/// meet less on links, which only timetables show, so depths are added where these are far from the busiest link, and
-/// bytes rather than latencies decide. With all ranks as roots, no network gained, and a timetable takes long.
+/// [`Fabric::depths`] ends at the depth beyond which the busiest link hardly gains. Messages of a deeper forest may
+/// still share links less, which only timetables show. So depths are added if the timetable takes longer than the
+/// busiest link, and if bytes rather than latencies decide the time. If all ranks are roots, no depths are added: no
+/// network gained, and a timetable takes long.
 fn deeper(case: &Case, fabric: &Fabric, roots: Roots, depths: &mut Vec<u32>, time: impl Fn(u32) -> f64) -> f64 {
     const FAR: std::ops::Range<f64> = 1.05..2.0;
     const SOONER: f64 = 0.98;
@@ -198,8 +202,9 @@ fn deeper(case: &Case, fabric: &Fabric, roots: Roots, depths: &mut Vec<u32>, tim
     least
 }
 
-/// Returns the rank through which an allreduce of a short vector or a barrier ends first, with the depth of its tree.
-/// `None` for allreduces if no message arrives sooner over another rank, under 3 ranks, or if the search takes long.
+/// Returns the rank through which a barrier or an allreduce of a short vector ends first, with the depth of its tree.
+/// `None` for other collectives, for fewer than 3 ranks, and if the search takes long. For an allreduce, and for a
+/// barrier of more than [`MOST_OF_BARRIER`] ranks, also `None` if no message arrives sooner over another rank.
 fn through_short(case: &Case, fabric: &Fabric) -> Option<(Roots, u32)> {
     let c = &case.collective;
     let (is_barrier, bytes) = (c.kind == Kind::Barrier, case.bytes(c.elements));
@@ -212,9 +217,9 @@ fn through_short(case: &Case, fabric: &Fabric) -> Option<(Roots, u32)> {
     Some((middle, fabric.soonest_depth(middle, bytes)?))
 }
 
-/// Returns the rank with the least depth, if an allreduce through this rank ends at least 2 % sooner than if every rank
-/// sums up a block, by the busiest links alone. `None` too for other collectives, a short vector, under 3 ranks, or if
-/// the search takes long.
+/// Returns the rank with the least depth if an allreduce through this rank ends at least 2 % sooner than an allreduce
+/// in which every rank sums a block. Both are compared by their busiest links only. `None` also for other collectives,
+/// for a short vector, for fewer than 3 ranks, and if the search takes long.
 fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     const SOONER: f64 = 0.98;
     let c = &case.collective;
@@ -223,7 +228,7 @@ fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     if c.kind != Kind::Allreduce || c.ranks < 3 || !is_long || !fabric.is_cheap(Roots::Through(0)) {
         return None;
     }
-    // All roots have the same trees, so the least depth is best.
+    // The trees to each rank load links equally, so the rank with the least depth is best.
     let middle = ends.min_by_key(|&roots| fabric.least_depth(roots).unwrap_or(u32::MAX))?;
     let fluid_ns = |roots, block: u32| {
         let least = fabric.least_depth(roots).ok()?;
@@ -287,7 +292,7 @@ pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoFore
     })
 }
 
-/// Returns whether every rank gets the sum of the vectors of all ranks; a barrier is an allreduce of one element.
+/// Returns true if every rank gets the sum of the vectors of all ranks. A barrier is an allreduce of one element.
 pub fn sums_for_all(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Barrier)
 }
@@ -301,8 +306,8 @@ fn runs(kind: Kind) -> &'static [Runs] {
     }
 }
 
-/// Returns the numbers of chunks that a plan considers, ascending; empty if the case has no known links, or if the
-/// search for a forest takes long.
+/// Returns the numbers of chunks that a plan considers, ascending; empty if the links of the machine are not known, or
+/// if the search for a forest takes long.
 pub fn chunk_counts(case: &Case) -> Vec<u32> {
     let Some(fabric) = case.fabric() else { return Vec::new() };
     let roots = roots(case);
@@ -313,7 +318,8 @@ pub fn chunk_counts(case: &Case) -> Vec<u32> {
 fn counts(case: &Case, fabric: &Fabric, roots: Roots) -> Vec<u32> {
     let is_one = roots != Roots::All;
     if !is_one && !fabric.is_cheap(roots) {
-        // A forest with more chunks takes long to find, so only a user's parameter chooses more.
+        // A forest with more chunks takes long to find, so a plan considers more chunks only if the user states their
+        // number.
         return vec![1];
     }
     let counts: &[u32] = match (is_one, fabric.is_alike(roots)) {

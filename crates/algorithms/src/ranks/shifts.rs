@@ -1,9 +1,10 @@
-//! The order of shifts in which ranks send messages to all others: at each step, rank r sends to rank r + k.
+//! The order of shifts in which ranks send messages to all other ranks. In a step with shift k, rank r sends to rank
+//! r + k.
 //!
-//! If k grew by one from step to step, the ranks of a group would send to one other group for many steps, while links
-//! to other groups idle. So successive shifts are far apart, like successive multiples of the golden ratio modulo 1
-//! (Weyl, "Ueber die Gleichverteilung von Zahlen mod. Eins", 1916): a few successive shifts lead to all groups, and to
-//! both directions of a ring.
+//! If k grew by one in each step, the ranks of a group would send to one other group for many steps, while links to
+//! other groups are idle. So successive shifts are far apart, like successive multiples of the golden ratio modulo 1
+//! (Weyl, "Ueber die Gleichverteilung von Zahlen mod. Eins", 1916). A few successive shifts then lead to all groups,
+//! and to both directions of a ring.
 
 use unisono_base::narrow;
 

@@ -1,15 +1,16 @@
-//! The order in which a rank that has the inputs of all ranks adds them.
+//! The order in which a rank adds the inputs of all ranks, if it receives all of them.
 
 use unisono_schedule::verify::Expression;
 
-/// The sums of the inputs of all ranks in an order that is the same at all roots.
+/// The sums of the inputs of all ranks. All roots add in the same order.
 pub struct Sums {
-    /// The operands of each sum: ranks, or `ranks` plus the index of an earlier sum.
+    /// The two operands of each sum. An operand below `ranks` is the input of that rank; larger operands are `ranks`
+    /// plus the index of an earlier sum.
     pub operands: Vec<(u32, u32)>,
     /// For each operand, the sum that adds it; `None` for the last sum.
     pub sum_of: Vec<Option<u32>>,
-    /// For each sum, its offset in scratch memory, in chunks; `None` for sums that include the input of rank 0, which
-    /// use the output in sequence.
+    /// For each sum, its offset in scratch memory in chunks. `None` for sums that include the input of rank 0: they are
+    /// in the output, one after the other.
     pub slots: Vec<Option<u32>>,
     /// The number of chunks of scratch memory.
     pub used: u32,
@@ -34,7 +35,7 @@ impl Sums {
         Self::new(from_left.collect(), ranks)
     }
 
-    /// Returns the sums of the binary tree that defines the bits `ranks-count`, with `ranks` contributors.
+    /// Returns the sums of the binary tree of `ranks` contributors by which the bits `ranks-count` are defined.
     pub fn in_tree(ranks: u32) -> Self {
         Self::new(Expression::combinations_of(ranks), ranks)
     }

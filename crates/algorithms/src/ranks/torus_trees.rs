@@ -6,11 +6,11 @@
 //! spine a tree goes along each row in both directions, tree 0 forwards to column -a and backwards to the column after
 //! -a, and tree 1 with the directions exchanged, so the two trees use different links of a rank. Trees 2 and 3 do the
 //! same with rows and columns exchanged. If a spine uses a link that another tree would use, the other tree enters the
-//! rank by the remaining link. The deepest rank is about 3/4 of the longer side and half of the shorter side away from
-//! the root.
+//! rank by the remaining link. The distance of the deepest rank from the root is about 3/4 of the longer side plus half
+//! of the shorter side.
 
-/// The links into a rank from the column (0) and the row (2) before; `BACKWARDS` has those from the column (1) and the
-/// row (3) after.
+/// The links into a rank from the rank before it: link 0 from the column before, link 2 from the row before.
+/// `BACKWARDS` has the links from the rank after it: link 1 from the next column, link 3 from the next row.
 const FORWARDS: [u32; 2] = [0, 2];
 const BACKWARDS: [u32; 2] = [1, 3];
 
@@ -46,7 +46,7 @@ fn links(at: [u32; 2], extents: [u32; 2]) -> [u32; TREES] {
     let mut others = [(0, 0); TREES];
     let mut left = [true; 4];
     for axis in [0, 1] {
-        // The coordinates along the paths of the trees and along their spines.
+        // The coordinates of the rank along the paths of the trees, and along their spines.
         let (along, across) = (at[1 - axis], at[axis]);
         let (extent, spine_extent) = (extents[1 - axis], extents[axis]);
         let spines = [(extent / 4).max(1), extent - (extent / 4).max(1)];

@@ -1,9 +1,9 @@
-//! Trees of ranks, and the reduce and the broadcast along them. In all but the tree by levels each subtree is an
+//! Trees of ranks, and the reduce and the broadcast along them. Except in the tree by levels, each subtree is an
 //! interval of virtual ranks.
 //!
-//! In the k-nomial tree the parent of virtual rank v is v with its lowest nonzero digit in base k set to 0; the
-//! binomial tree has base 2. In the binary tree a rank has at most two children, which halve the rest of its interval,
-//! and in the chain one child.
+//! In the k-nomial tree, the parent of virtual rank v is v with its lowest nonzero digit in base k set to 0; the
+//! binomial tree has base 2. In the binary tree a rank has at most two children, each with half of the rest of the
+//! rank's interval. In the chain a rank has one child.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
@@ -42,8 +42,8 @@ pub fn children(v: u32, ranks: u32, radix: u32) -> impl DoubleEndedIterator<Item
     below.map(|at| v + narrow::<u32>(at)).collect::<Vec<_>>().into_iter()
 }
 
-/// Returns the rank at the top of a reduction: the root, or rank 0 if the order of the ranks matters. Rank 0 then sends
-/// the result to the root (as in MPICH).
+/// Returns the rank at the top of a reduction: the root, or rank 0 if the operator does not commute. In the latter
+/// case, rank 0 then sends the result to the root (as in MPICH).
 pub fn top(c: &Collective) -> u32 {
     if c.operator.commutative() { c.root } else { 0 }
 }
@@ -54,7 +54,8 @@ pub struct Tree {
     pub top: u32,
     parents: Vec<u32>,
     sizes: Vec<u32>,
-    /// The children of all virtual ranks, smaller subtrees first; `v` has `children[first[v]..first[v + 1]]`.
+    /// The children of all virtual ranks, smaller subtrees first. The children of `v` are `children[first[v]..first[v +
+    /// 1]]`.
     children: Vec<u32>,
     first: Vec<u32>,
 }
@@ -77,7 +78,7 @@ impl Tree {
         Self::of_children(ranks, top, halves)
     }
 
-    /// Makes the binary tree whose level l consists of the 2^l virtual ranks from 2^l - 1 on. Its subtrees are not
+    /// Makes the binary tree by levels: level l consists of the 2^l virtual ranks from 2^l - 1 on. Its subtrees are not
     /// intervals.
     pub fn levels(ranks: u32, top: u32) -> Self {
         let mut tree = Self {
@@ -137,8 +138,9 @@ impl Tree {
         self.sizes[v as usize]
     }
 
-    /// Returns, for the slowest path of a broadcast, the number of its messages, each of which takes `message_ns`, and
-    /// the number of messages that its ranks send to other children before, each of which takes `before_ns`.
+    /// Returns `[messages, before]` for the slowest path of a broadcast. `messages` is the number of messages on the
+    /// path, each of which takes `message_ns`. `before` is the number of messages that ranks of the path send first, to
+    /// other children, each of which takes `before_ns`.
     pub fn longest_path(&self, message_ns: f64, before_ns: f64) -> [u32; 2] {
         let mut path = vec![[0, 0]; self.ranks as usize];
         for v in 0..self.ranks {
@@ -161,20 +163,20 @@ impl Tree {
         (0..ranks).map(move |r| (NodeId(r), if r >= top { r - top } else { r + ranks - top }))
     }
 
-    /// Creates the stream between each virtual rank and its parent, to the parent if `upward`. The entry of the top is
-    /// not used.
+    /// Creates the stream between each virtual rank and its parent: to the parent if `upward`, otherwise to the virtual
+    /// rank. The entry of the top is not used.
     pub fn edges(&self, b: &mut Builder, upward: bool) -> Vec<Operand> {
         let edge = |v: u32| {
             let (below, above) = (self.real(v), self.real(self.parents[v as usize]));
             let (from, to) = if upward { (below, above) } else { (above, below) };
             Operand::Stream(b.stream(from, &[to]))
         };
-        // The entry of the top keeps the index equal to the virtual rank.
+        // An entry for the top makes the index equal to the virtual rank.
         std::iter::once(Operand::In(0)).chain((1..self.ranks).map(edge)).collect()
     }
 
-    /// Returns the ranks of the subtree of `v`, whose virtual ranks must be an interval, as intervals `(first, count)`:
-    /// two if the subtree wraps past the last rank, otherwise one.
+    /// Returns the ranks of the subtree of `v` as intervals `(first, count)`: two if the subtree wraps past the last
+    /// rank, otherwise one. The virtual ranks of the subtree must be an interval.
     pub fn intervals(&self, v: u32) -> Vec<(u32, u32)> {
         let (start, count) = (self.real(v).0, self.size(v));
         let first = count.min(self.ranks - start);
@@ -182,8 +184,8 @@ impl Tree {
     }
 }
 
-/// Emits a reduce of segments up a tree. The root stores the sums in the operand that `sum` returns; a top that is not
-/// the root sends the sums to the root.
+/// Emits a reduce of segments up a tree. `sum` returns the operand in which the root stores its sums. If the top is not
+/// the root, it sends the sums to the root.
 pub fn reduce(
     b: &mut Builder,
     c: &Collective,
@@ -227,7 +229,7 @@ pub fn reduce(
 pub fn broadcast(b: &mut Builder, tree: &Tree, segments: impl Iterator<Item = Span> + Clone) {
     let down = tree.edges(b, false);
     for (node, v) in tree.all() {
-        // The largest subtree comes first, because it has the longest path.
+        // The largest subtree is sent to first, because it has the longest path.
         let below: Vec<Operand> = tree.children(v).iter().rev().map(|&child| down[child as usize]).collect();
         for s in segments.clone() {
             let own = (v > 0).then_some(Operand::Out(s.start));

@@ -1,4 +1,4 @@
-//! The trait of algorithms among ranks, and the wrapper that makes them an [`Algorithm`].
+//! The trait of algorithms among ranks, and the wrapper that makes an implementation an [`Algorithm`].
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::Kind;
@@ -23,46 +23,47 @@ pub trait RankAlgorithm: Sync {
         Ok(())
     }
 
-    /// Returns an upper bound of the instructions that [`RankAlgorithm::emit`] makes, so that schedules that exhaust
-    /// memory are refused. The default is four per rank in each of floor(log2 P) rounds, and four more per rank.
+    /// Returns an upper bound of the instructions that [`RankAlgorithm::emit`] makes. Callers refuse schedules that
+    /// would exhaust memory. The default is four per rank in each of floor(log2 P) rounds, and four more per rank.
     fn instructions(&self, case: &Case, _params: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);
         ranks * (4 * u64::from(ranks.ilog2()) + 4)
     }
 
-    /// Returns a lower bound of the messages that the busiest of at least two ranks sends, so that plans need not build
-    /// schedules of very many messages.
+    /// Returns a lower bound of the messages that the busiest rank sends, for at least two ranks. Plans do not build
+    /// schedules of too many messages.
     fn sends(&self, _case: &Case, _params: &Params) -> u64 {
         0
     }
 
-    /// Adds the instructions of all ranks. Node `k` is rank `k`; there are at least two ranks, because the caller
+    /// Emits the instructions of all ranks. Node `k` is rank `k`. There are at least two ranks, because the caller
     /// handles one rank. The vector may have no elements.
     ///
     /// # Errors
+    ///
     /// Returns the errors of [`RankAlgorithm::check`].
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// Returns the rounds of all ranks, or of the slowest rank, so that large cases can be timed without the schedule.
-    /// There are at least two ranks. The default derives rounds from the exchanges, if all flows of an exchange have
-    /// equally many messages of equal bytes.
+    /// Returns the rounds of all ranks, or of the slowest rank, by which large cases are timed without the schedule.
+    /// There are at least two ranks. By default the rounds follow from the exchanges, if all flows of an exchange have
+    /// equally many messages of equal bytes; otherwise `None`.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         rounds_of(&self.exchanges(case, params)?)
     }
 
-    /// Returns the messages of all ranks if all ranks do the same, so that cases on networks can be timed without the
+    /// Returns the messages of all ranks if all ranks do the same, by which cases on networks are timed without the
     /// schedule. There are at least two ranks.
     fn exchanges(&self, _case: &Case, _params: &Params) -> Option<Vec<Exchange>> {
         None
     }
 
-    /// Returns the properties that give the time of messages along trees over known links. There are at least two
-    /// ranks.
+    /// Returns the properties from which the time of messages along trees over known links is computed. There are at
+    /// least two ranks.
     fn trees(&self, _case: &Case, _params: &Params) -> Option<Trees> {
         None
     }
 
-    /// Returns the settings of the parameters that a plan compares for a case.
+    /// Returns the values of the parameters that a plan compares for a case.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
@@ -72,12 +73,12 @@ pub trait RankAlgorithm: Sync {
         [None, None]
     }
 
-    /// Returns whether the parameters leave nothing to compare; see [`Algorithm::is_whole`].
+    /// Returns true if `params` states all parameters; see [`Algorithm::is_whole`].
     fn is_whole(&self, params: &Params) -> bool {
         params.has_all(Self::INFO.params.iter().map(|param| param.name))
     }
 
-    /// Returns whether all ranks get the same bits; see [`Algorithm::gives_equal_bits`].
+    /// Returns true if all ranks get the same bits; see [`Algorithm::gives_equal_bits`].
     fn gives_equal_bits(&self, _case: &Case, _params: &Params) -> bool {
         true
     }
@@ -162,7 +163,7 @@ pub fn supports<T: RankAlgorithm>(unit: &T, case: &Case, params: &Params) -> Res
         return no(format!("it reorders operands, and operator {} does not commute", c.operator));
     }
     unit.check(case, params)?;
-    // A case with a closed form is supported even if its schedule is too large to build.
+    // A case with a closed form is supported although its schedule may be too large to build.
     if profile(unit, case, params).is_some() { Ok(()) } else { check_size(unit, case, params) }
 }
 

@@ -1,31 +1,32 @@
-//! A chain through every switch, for a scan: a switch reduces the vector from the switch before with that of its own
-//! core, and sends the result to its memory and to the next switch. Ranks are numbered along the chain, so a scan
+//! A chain through every switch, for a scan. A switch reduces the vector from the switch before with the vector of its
+//! own core, and sends the result to its memory and to the next switch. Ranks are numbered along the chain, so a scan
 //! chooses its own placement.
 //!
 //! The chain passes through each socket once, over all of its cores, and through each node once, over all of its
-//! sockets; a search finds both paths. On a mesh of 2 x 4 cores, the colors of a checkerboard decide for which ports a
-//! path exists:
+//! sockets. A search finds both kinds of paths. On a mesh of 2 x 4 cores, the colors of a checkerboard decide for which
+//! ports a path exists:
 //!
-//! * A path over all cores of a socket ends at cores of both colors. So the links by which a chain enters and leaves a
+//! * A path over all cores of a socket has ends of different colors. So the links by which a chain enters and leaves a
 //!   socket start at cores of different colors.
 //! * Let c(t) be the color of the cores with links to socket t. A chain through sockets s0 to s15 of a node enters
-//!   socket k by a core of color c(k-1), and leaves it by a core of color c(k+1): the two colors differ. So c
-//!   alternates over the even sockets of the chain, and over the odd sockets. If both links to other nodes are at cores
-//!   of color n, then c(s1) and c(s14) differ from n, so that c(s0) = c(s15) = n, and eight of the 16 sockets have
-//!   color n.
+//!   socket sk by a core of color c(s(k-1)), and leaves it by a core of color c(s(k+1)), and these two colors differ.
+//!   So c alternates over the even positions of the chain, and over the odd positions. If both links to other nodes are
+//!   at cores of color n, then c(s1) and c(s14) differ from n, so that c(s0) = c(s15) = n, and eight of the 16 sockets
+//!   have color n.
 //! * The link to the node at coordinate y of the first dimension is at socket y. So a line has a chain if c(y) = n for
-//!   all its coordinates, which holds for at most eight. Each end of the chain allows one exception.
+//!   all its coordinates, which is possible for at most eight coordinates. Each end of the chain allows one exception.
 //!
-//! Passing nodes several times does not help on a line of the presets, where c(t) is 1 for even t and n = 0. No socket
-//! can be passed twice, because its cores without links to others form one path only. Of a pass through m sockets, the
-//! first and the last, which hold the links to other nodes, are both even if m = 2 modulo 4, one even and one odd if m
-//! = 3, both odd if m = 0, and no pass has m = 1. The even sockets exceed the odd ones by 2, 1 and 0. A node has as
-//! many even sockets as odd ones, so all its passes have odd ends. The link to the node at coordinate y is at socket y:
-//! a node with even y that holds no end of the chain can only be joined to nodes that hold an end. A node with an end
-//! has few links to nodes with even y, since each adds to its excess of even sockets, so long lines have no chain.
+//! A chain that passes a node several times does not help on a line of the presets, where c(t) is 1 for even t, and n
+//! is 0. A chain cannot pass a socket twice, because the cores without links to other sockets form a single path.
+//! Consider one pass through m sockets of a node. Its first and last sockets have the links to other nodes. Both are
+//! even if m modulo 4 is 2, one is even and one odd if it is 3, both are odd if it is 0, and 1 is impossible. So a pass
+//! has 2, 1 or 0 even sockets more than odd sockets. A node has as many even sockets as odd sockets, so all its passes
+//! begin and end at odd sockets. The link to the node at coordinate y is at socket y. So a node with even y that does
+//! not contain an end of the chain can only be joined to nodes that contain an end. A node with an end has few links to
+//! nodes with even y, because each link adds to its excess of even sockets. Long lines therefore have no chain.
 //!
-//! The presets, whose c alternates from socket to socket, have a chain on one node and on two; those with c = n for the
-//! first eight sockets have one on all HyperXs whose dimensions have at most eight coordinates together.
+//! The presets, whose c alternates from socket to socket, have a chain on one node and on two. Machines with c = n for
+//! the first eight sockets have a chain on all HyperXs whose dimensions have at most eight coordinates together.
 
 use std::sync::Arc;
 
@@ -37,8 +38,7 @@ use unisono_machine::in_network::{Layout, LevelOf, MEMORY, Port};
 use super::{Site, grow::TreeSlice};
 use crate::{AlgorithmError, ranks::hamilton::gcd};
 
-/// The number of sockets that the search for a path over the sockets of a node enters, from one start, before it gives
-/// up.
+/// The most sockets that the search for a path over the sockets of a node enters from one start.
 const MOST_STEPS: u32 = 10_000;
 
 /// The exclusive limit of the sizes of steps between nodes that are tried.
@@ -101,7 +101,7 @@ struct Search<'a> {
     mesh: Vec<Vec<u32>>,
     /// The core of socket `a` with the link to socket `b`, and the core at the other end.
     joins: FxHashMap<(u32, u32), (u32, u32)>,
-    /// The results of searches for a path over all cores of a socket, by its first and last core; `None` if there is no
+    /// The results of searches for a path over all cores of a socket, by its first and last core. `None` if there is no
     /// path.
     over_socket: FxHashMap<(u32, u32), Option<Vec<u32>>>,
     over_node: FxHashMap<SocketEnds, Option<Vec<u32>>>,
@@ -134,9 +134,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the switches of the whole machine in the order of the chain. The chain goes through the coordinates of a
-    /// dimension back and forth, in steps of one size; sizes below [`MOST_STEP_SIZES`] are tried until every node has a
-    /// path; `None` if no size succeeds.
+    /// Returns the switches of the whole machine in the order of the chain. The chain goes back and forth through the
+    /// coordinates of a dimension, in steps of one size. Sizes below [`MOST_STEP_SIZES`] are tried until every node has
+    /// a path; `None` if no size succeeds.
     fn machine(&mut self) -> Option<Vec<u32>> {
         let most = self.layout.dims().iter().copied().max().unwrap_or(1).clamp(2, MOST_STEP_SIZES);
         (1..most).find_map(|step| self.in_steps(step))
@@ -183,7 +183,8 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Extends a path from the switch `start` of a socket over all sockets not in `seen`; returns whether it succeeded.
+    /// Extends a path from the switch `start` of a socket over all sockets not in `seen`. Returns true if a path was
+    /// found.
     fn sockets_from(&mut self, start: u32, left: Option<u32>, seen: &mut Vec<bool>, way: &mut Vec<u32>) -> bool {
         self.steps += 1;
         if self.steps > MOST_STEPS {
@@ -204,7 +205,7 @@ impl<'a> Search<'a> {
             }
         }
         for &next in &ahead {
-            // The socket with the link to the next node comes last.
+            // The socket with the link to the next node must be the last.
             if last_socket == Some(next) && ahead.len() > 1 {
                 continue;
             }

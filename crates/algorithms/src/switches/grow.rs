@@ -1,4 +1,4 @@
-//! Grows one tree over all ranks: paths from each rank's core to the root, which merge where they meet.
+//! Grows one tree over all ranks. Paths lead from each rank's core to the root, and merge at switches that they share.
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
@@ -23,7 +23,7 @@ pub trait Plan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Root {
     At(u32),
-    /// The switch at which the latest of all paths would arrive earliest.
+    /// The switch at which the last of all vectors arrives earliest.
     Best,
 }
 
@@ -59,7 +59,7 @@ pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -
             below[end.switch as usize] |= 1 << end.port;
             latest = latest.max(end.ready_ns + ways.latency_ns[end.switch as usize]);
             let mut at = end.switch;
-            // The path ends at a switch that is in the tree already.
+            // The path ends at a switch that an earlier path has added to the tree.
             while !std::mem::replace(&mut here[at as usize], true) {
                 let Some((port, next)) = ways.next[at as usize] else { break };
                 let back = layout.peer(at, port).map_or(MEMORY, |peer| peer.port);
@@ -88,7 +88,7 @@ pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -
     Embedding { identifier: part.identifier, first: part.first, elements: part.elements, registers }
 }
 
-/// Returns the nodes on the paths, each after the nodes whose paths lead through it, with the result of
+/// Returns the nodes on the paths, each after all nodes whose paths lead through it, with the result of
 /// [`Plan::leave`].
 fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
     let layout = &*site.layout;
@@ -105,7 +105,8 @@ fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
                 None => break,
             }
         }
-        // `at` has a depth from an earlier path, or is the root, at depth 0 and the last of this path.
+        // The depth of `at` is known from an earlier path; or `at` is the root, which has depth 0 and is the last node
+        // of this path.
         for &node in way.iter().rev() {
             depth[node as usize] =
                 plan.leave(node).map_or(0, |(dim, coordinate)| depth[layout.moved(node, dim, coordinate) as usize] + 1);
@@ -126,7 +127,7 @@ struct End {
 
 struct Arrivals {
     from_nodes: Vec<Vec<End>>,
-    /// The first rank of each node, then the number of ranks.
+    /// The index of the first rank of each node, then the number of ranks.
     first: Vec<u32>,
 }
 
@@ -169,8 +170,8 @@ fn best_root(locals: u32, ends: &[End], plan: &mut dyn Plan) -> u32 {
     best.1
 }
 
-/// Returns the registers of a switch of the tree: `below` is the set of ports that lead away from the root, which may
-/// include the memory.
+/// Returns the registers of a switch of the tree. `below` is the set of ports that lead away from the root, which may
+/// include the port of the memory.
 fn made(c: &Collective, identifier: u8, below: u64, up: Port) -> Registers {
     let idle = Registers::idle(identifier);
     let top = up == NONE;

@@ -1,4 +1,5 @@
-//! Concurrent collectives: each gets the first identifier whose registers are free at all switches of its tree.
+//! Concurrent collectives. Each collective gets the first identifier whose registers are free at all switches of its
+//! tree.
 
 use unisono_base::narrow;
 use unisono_collective::Collective;

@@ -1,13 +1,14 @@
 //! Trees over the switches of a network: the schedule of an allreduce, a reduce or a broadcast.
 //!
 //! The vector is cut into parts, one for each tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks
-//! that follow each other. A chunk goes up its tree: a node combines the elements of its children and, if it is a rank,
-//! its own. From the root the result goes down, in a reduce to one rank only. An instruction processes whole chunks, so
-//! a chunk takes the time of its bytes at every level, and many chunks approach the rate of the links.
+//! that follow each other. A chunk goes up its tree: a node combines the elements of its children and, if the node is a
+//! rank, its own elements. The result goes down from the root; in a reduce it goes to one rank only. An instruction
+//! processes whole chunks, so a chunk takes the time of its bytes at every level, and many chunks approach the rate of
+//! the links.
 //!
-//! A leaf that gets results waits for that of an earlier chunk before it posts the next chunk. If it posted all chunks
-//! at once, it would delay the messages of other trees that it forwards: 2.6 times the time on a HammingMesh, by
-//! simulation.
+//! Before a leaf posts the next chunk, it waits for the result of an earlier chunk. If it posted all chunks at once, it
+//! would delay the messages of other trees that it forwards: by simulation, a collective on a HammingMesh takes 2.6
+//! times as long.
 
 use std::sync::Arc;
 
@@ -19,15 +20,15 @@ use unisono_synthesis::{Fabric, Role, SpanningTree, SpanningTrees};
 
 use crate::{AlgorithmError, Case, ranks::Blocks};
 
-/// The division of the vector: the number of trees, and of chunks of each tree's part.
+/// The division of the vector: the number of trees, and the number of chunks in the part of each tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cuts {
     pub trees: u32,
     pub chunks: u32,
 }
 
-/// Returns the roles of the nodes of a network in trees of a collective. A switch can be a node of a tree if it copies
-/// or reduces messages as the collective requires.
+/// Returns the roles of the nodes of a network in the trees of a collective. A switch can be a node of a tree if it
+/// copies or reduces messages as the collective requires.
 fn roles(c: &Collective, fabric: &Fabric) -> Vec<Role> {
     let (graph, computing) = (fabric.graph(), fabric.switches());
     let role = |node: u32| {
@@ -107,9 +108,10 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
     Ok(Placed { schedule: b.finish()?, placement: Some(Placement::Nodes(nodes)) })
 }
 
-/// Returns the number of chunks of a tree that are under way at once: those on its links up and down, those that arrive
-/// until a rank notices the first, and two more. With more chunks under way, a rank would delay the messages of other
-/// trees that it forwards. A sum that a rank requests and stores also goes to that rank and back.
+/// Returns the number of chunks of a tree that are under way at once: the chunks on its links up and down, the chunks
+/// that arrive until a rank notices the first, and two more. With more chunks under way, a rank would delay the
+/// messages of other trees that it forwards. If a rank requests and stores a sum, the sum also travels to that rank and
+/// back.
 fn window(kind: Kind, tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
     let is_stored = |&node: &u32| fabric.switches().is_stored(fabric.graph().place(node), 2, 2);
     let is_stored = kind == Kind::Allreduce && tree.nodes.iter().any(is_stored);
@@ -122,7 +124,7 @@ fn window(kind: Kind, tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, si
     narrow(chunks)
 }
 
-/// The lane of sends of ranks that are leaves, for all trees, in the order of the chunks.
+/// The lane in which leaves send, for all trees, in the order of the chunks.
 const LEAVES: u32 = 0;
 
 struct Emitter<'a> {
@@ -132,11 +134,12 @@ struct Emitter<'a> {
     nodes: Vec<NodeId>,
     /// The indices in `nodes` of the children of each node.
     children: Vec<Vec<u32>>,
-    /// The stream from each node to its parent, if chunks go up; `down` has the stream from the parent, in a reduce
-    /// only on the path to the root.
+    /// The stream from each node to its parent, if chunks go up. `down` has the stream from the parent; in a reduce
+    /// only on the path to the root of the collective.
     up: Vec<Option<Operand>>,
     down: Vec<Option<Operand>>,
-    /// The lane of instructions for chunks that go up at a node with children; `lane + 1` is for chunks that go down.
+    /// At a node with children, the lane of instructions for chunks that go up. Lane `lane + 1` is for chunks that go
+    /// down.
     lane: u32,
     /// For each emitted chunk, the instructions at the leaves that receive its result.
     received: Vec<Vec<(usize, InstrId)>>,
@@ -152,7 +155,7 @@ impl<'a> Emitter<'a> {
             up[at] = goes_up.then(|| Operand::Stream(b.stream(node, &[above])));
             down[at] = (c.kind != Kind::Reduce).then(|| Operand::Stream(b.stream(above, &[node])));
         }
-        // The result of a reduce goes down only along the path to its root.
+        // The result of a reduce goes down only along the path to the rank that gets it.
         let mut at = tree.nodes.iter().position(|&node| node == c.root).filter(|_| c.kind == Kind::Reduce).unwrap_or(0);
         while at > 0 {
             let above = tree.parents[at] as usize;
@@ -175,7 +178,7 @@ impl<'a> Emitter<'a> {
         self.tree.nodes[at] < self.c.ranks
     }
 
-    /// Emits the instructions of a chunk up the tree, at its root and down the tree.
+    /// Emits the instructions of one chunk: up the tree, at the root, and down the tree.
     fn chunk(&mut self, b: &mut Builder, span: Span, window: usize) {
         let mut sent = vec![None; self.nodes.len()];
         for at in (1..self.nodes.len()).rev() {
@@ -192,7 +195,7 @@ impl<'a> Emitter<'a> {
         }
         let mut sinks = self.spread(0, span);
         if self.c.kind == Kind::Broadcast {
-            // The root of a broadcast has the result in its input.
+            // The root of a broadcast already has the result in its input, so it needs no output.
             sinks.retain(|sink| matches!(sink, Operand::Stream(_)));
         }
         if !sinks.is_empty() {
@@ -224,8 +227,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Returns the numbers of trees that a plan considers: 1, and each of 2, 4, 8 and 16 that shortens the time of the
-/// busiest link by more than 2 % compared with the considered numbers before; none if there are no trees.
+/// Returns the numbers of trees that a plan considers, of 1, 2, 4, 8 and 16. The time of the busiest link must be more
+/// than 2 % shorter than with the numbers considered before. Empty if there are no trees.
 pub(crate) fn worthwhile(c: &Collective, fabric: &Fabric) -> Vec<u32> {
     const SHORTER: f64 = 0.98;
     let (mut counts, mut least) = (Vec::new(), f64::INFINITY);

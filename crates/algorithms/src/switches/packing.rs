@@ -1,14 +1,14 @@
-//! Spanning trees that share edges as little as possible, from a partition of copies of a graph's edges into forests.
+//! Spanning trees that share edges as little as possible, found as disjoint forests in several copies of a graph.
 //!
 //! `k` spanning trees that use no edge more than `load` times exist if `load` copies of the graph together have `k`
-//! spanning trees that share no edge (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid
-//! union: Roskind and Tarjan, "A note on finding minimum-cost edge-disjoint spanning trees", 1985.
+//! spanning trees that share no edge (Nash-Williams and Tutte, 1961). Augmenting paths of the matroid union find these
+//! trees: Roskind and Tarjan, "A note on finding minimum-cost edge-disjoint spanning trees", 1985.
 
 use std::collections::VecDeque;
 
 use unisono_base::narrow;
 
-/// Spanning trees of a graph, and how often they share an edge.
+/// Spanning trees of a graph, and the most trees that share an edge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packed {
     /// The most trees that use one edge.
@@ -17,13 +17,13 @@ pub struct Packed {
     pub trees: Vec<Vec<usize>>,
 }
 
-/// Returns one spanning tree for each of `roots`, with the least load. Trees are shallow from their roots as far as
-/// other trees leave edges. Returns `None` for a graph that is not connected.
+/// Returns one spanning tree for each of `roots`, with the least load. A tree is as shallow from its root as the edges
+/// that other trees leave allow. `None` if the graph is not connected.
 pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Packed> {
     let trees = roots.len();
     let needed = trees * vertices.saturating_sub(1);
     let least = narrow::<u32>(needed.div_ceil(edges.len().max(1)).max(1));
-    // The largest load is the number of trees, if all trees are equal.
+    // The load is at most the number of trees, which it is if all trees are equal.
     (least..=narrow::<u32>(trees).max(1)).find_map(|load| {
         let mut forests = Forests::new(vertices, edges, trees, load as usize);
         for (tree, &root) in roots.iter().enumerate() {
@@ -36,7 +36,7 @@ pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Pack
 struct Forests<'a> {
     edges: &'a [(u32, u32)],
     load: usize,
-    /// The forest that uses each copy of an edge; copy `c` belongs to edge `c / load`; `None` for an unused copy.
+    /// The forest that uses each copy of an edge; `None` for an unused copy. Copy `c` belongs to edge `c / load`.
     owner: Vec<Option<usize>>,
     /// By forest and vertex, the copies that the forest uses at the vertex.
     at: Vec<Vec<Vec<usize>>>,
@@ -92,7 +92,7 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Adds every further copy for which other forests can exchange copies, and returns the number of copies used.
+    /// Adds every further copy for which other forests can exchange copies. Returns the number of copies in use.
     fn complete(&mut self) -> usize {
         for copy in 0..self.owner.len() {
             if self.owner[copy].is_none() {
@@ -124,8 +124,8 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Moves `copy` to the forest, the copy that replaces it to the forest that `copy` left, and so on back to the new
-    /// copy.
+    /// Moves `copy` to `forest`, then the copy that replaces it to the forest that `copy` left, and so on until the
+    /// copy `new` is in use.
     fn shift(&mut self, mut copy: usize, mut forest: usize, from: &[usize], new: usize) {
         loop {
             let old = self.owner[copy];

@@ -36,7 +36,8 @@ fn links(layout: &Layout) -> Links {
 struct Tree<'a> {
     site: &'a Site,
     root: Root,
-    /// For each dimension and coordinate, the next coordinate on the path to the root; `None` at the root's coordinate.
+    /// For each dimension and coordinate, the next coordinate on the path to the root; `None` at the coordinate of the
+    /// root.
     lines: Vec<Vec<Option<u32>>>,
     /// For each switch of a node, a mask of the ports whose links belong to this tree.
     own: Vec<u64>,

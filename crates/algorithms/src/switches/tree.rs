@@ -1,6 +1,6 @@
 //! The tree of "Accelerating Allreduce with in-network reduction on Intel PIUMA": dimension-ordered shortest paths
-//! between nodes, and shortest paths inside nodes. Its root is in the node of the collective's root, or without a root
-//! in a node near the middle ([`root_of`]).
+//! between nodes, and shortest paths inside nodes. The root of the tree is in the node of the collective's root. If the
+//! collective has no root, the root of the tree is in a node near the middle ([`root_of`]).
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::Embedding;
@@ -52,8 +52,8 @@ pub fn root_of(site: &Site, c: &Collective) -> (u32, Root) {
     (middle(site, &site.nodes()), Root::Best)
 }
 
-/// The most nodes whose eccentricities are compared. Of more nodes, nearly all have the same eccentricity, so the node
-/// nearest to the middle is taken.
+/// The most nodes whose eccentricities are compared. If there are more nodes, nearly all have the same eccentricity, so
+/// the node nearest to the middle is taken.
 const MOST_COMPARED: usize = 4096;
 
 /// Returns the participating node of least eccentricity, and of equal ones the node nearest to the middle of the grid.
@@ -66,7 +66,7 @@ fn middle(site: &Site, nodes: &[u32]) -> u32 {
     let off = |node: u32| -> u32 {
         dims.iter().enumerate().map(|(dim, size)| layout.coordinate(node, dim).abs_diff(size / 2)).sum()
     };
-    // The latency of the links between two nodes, one for each dimension in which they differ.
+    // The latency of the path between two nodes: one link for each dimension in which they differ.
     let latency = |a: u32, b: u32| -> f64 {
         let apart = |dim| layout.coordinate(a, dim).abs_diff(layout.coordinate(b, dim));
         let links = (0..dims.len()).map(apart).filter(|&distance| distance > 0);

@@ -24,8 +24,8 @@ pub fn inside(layout: &Layout) -> impl Iterator<Item = (u32, Port, u32, LevelOf)
     })
 }
 
-/// Returns shortest paths to `to` over links that `usable` accepts; of equal latencies the path with fewer links, then
-/// over the lower port.
+/// Returns shortest paths to `to` over links that `usable` accepts; of paths with equal latencies, the path with fewer
+/// links, and then the path over the lower port.
 pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, Port) -> bool) -> Ways {
     let count = layout.locals() as usize;
     let mut arriving = vec![Vec::new(); count];
@@ -36,7 +36,7 @@ pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, 
     let mut next = vec![None; count];
     let mut done = vec![false; count];
     best[to as usize] = (0.0, 0);
-    // A node has a few hundred switches, so a linear search suffices.
+    // A linear search suffices, because a node has at most a few hundred switches.
     while let Some(at) =
         (0..count).filter(|&s| !done[s] && best[s].0.is_finite()).min_by(|&a, &b| order(best[a], best[b]))
     {

@@ -1,5 +1,5 @@
-//! Tests that registers which do not implement a collective are refused by the proof of their schedule or by the check
-//! of its placement: fields of random configurations are flipped.
+//! Tests that registers which do not implement a collective are refused, by the proof of their schedule or by the check
+//! of its placement. The tests flip fields of random configurations.
 
 use proptest::prelude::*;
 use unisono_algorithms::{
@@ -27,7 +27,8 @@ fn embed(site: &Site, c: Collective, embeddings: u32) -> Result<Configured, Algo
     Ok(made)
 }
 
-/// Returns the first fault of registers; `None` if they make a proved schedule that lowers to them.
+/// Returns the first fault of registers; `None` if they raise to a schedule that is proved and that lowers to the same
+/// registers.
 fn fault(site: &Site, made: &Configured) -> Option<String> {
     let (schedule, placement) = match raise(&site.layout, made) {
         Ok(raised) => raised,
@@ -49,7 +50,7 @@ const KINDS: [Kind; 5] = [Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind:
 fn configurations() -> impl Strategy<Value = (Site, Configured)> {
     (0..KINDS.len(), 1_u32..20, 0_u32..4, any::<u64>(), 1_u32..4).prop_map(|(kind, nodes, which, root, count)| {
         let kind = KINDS[kind];
-        // A machine this small has a chain only for some numbers of nodes.
+        // A machine of this size has a chain only for some numbers of nodes.
         let m = small(if kind == Kind::Scan { 1 } else { nodes });
         let site = match which {
             _ if kind == Kind::Scan => Site::all(&m),
@@ -104,7 +105,7 @@ proptest! {
         }
     }
 
-    /// A node at another switch or a stream on another channel is refused, unless the placement is another valid
+    /// A placement with a node at another switch, or a stream on another channel, is refused unless it is another valid
     /// placement.
     #[test]
     fn damaged_placements_are_refused(
@@ -167,7 +168,7 @@ fn collectives_apart_share_an_identifier_and_others_do_not() {
     for (site, c) in sites.iter().zip(&made) {
         assert_eq!(fault(site, c), None);
     }
-    // The same registers twice clash.
+    // The same registers clash with themselves.
     let clash = check_together(&sites[0].layout, [&made[0], &made[0]]);
     assert!(clash[0].message.contains("one set of registers for identifier 0"), "{}", clash[0].message);
 }
@@ -233,8 +234,8 @@ fn a_node_has_a_chain_through_all_cores() {
     }
 }
 
-/// Each two of three nodes on a line of eight are one link apart, so the root is the node nearest to the middle of the
-/// line. If latency grows with distance, the root is the middle node of the three.
+/// Any two of the three nodes on a line of eight are one link apart, so the root is the node nearest to the middle of
+/// the line. If latency grows with distance, the root is the middle node of the three.
 #[test]
 fn the_root_is_at_the_node_of_least_eccentricity() {
     for (node_step_ns, root) in [(0.0, 3), (10.0, 2)] {

@@ -1,4 +1,5 @@
-//! Circulant schedules without a root: concurrent broadcasts of one block from each rank, and the same in reverse.
+//! Circulant schedules without a root: concurrent broadcasts of one block from each rank, and the same schedule in
+//! reverse.
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::Kind;
@@ -33,8 +34,8 @@ impl OfRanks {
         Span::new(from * self.elements, (to - from) * self.elements)
     }
 
-    /// Returns the blocks of `count` ranks up to `last`: two spans if they wrap past the last rank, otherwise one,
-    /// without empty spans.
+    /// Returns the blocks of `count` ranks up to `last`. There are two spans if the blocks wrap past the last rank,
+    /// otherwise one; empty spans are omitted.
     fn up_to(&self, last: u32, count: u32) -> Vec<Span> {
         let first = around(self.ranks, last, self.ranks + 1 - count);
         let spans = match first <= last {
@@ -45,7 +46,7 @@ impl OfRanks {
     }
 
     /// Sends blocks in one message to `to`; packs them first if they are not contiguous. `have(e)` is the operand that
-    /// begins with element e.
+    /// starts at element `e`.
     fn send(&self, b: &mut Builder, node: NodeId, spans: &[Span], have: impl Fn(u32) -> Operand, to: Operand) {
         let [span] = spans else {
             let len = spans.iter().map(|span| span.len).sum();
@@ -61,8 +62,7 @@ impl OfRanks {
         b.combine(node, 0, span.len, &[have(span.start)], &[to]);
     }
 
-    /// Creates the streams of each round, from each rank to the rank one skip after it if `on`, otherwise one skip
-    /// before it.
+    /// Creates the streams of each round, from each rank to the rank one skip ahead if `on`, otherwise one skip back.
     fn streams(&self, b: &mut Builder, on: bool) -> Vec<Vec<Operand>> {
         let to = |rank: u32, skip: u32| {
             if on { around(self.ranks, rank, skip) } else { before(self.ranks, rank, skip) }
@@ -91,8 +91,8 @@ impl OfRanks {
                     let is_end = k == 0 && !self.of_vector;
                     b.combine(node, 0, len, &[own(start), from], &[if is_end { Operand::Out(0) } else { sum(start) }]);
                 }
-                // If the number of ranks is odd, the block halfway around the ring is sent in a later round, and has no
-                // sum yet.
+                // If the number of ranks is odd, the block halfway around the ring is sent in a later round, and no
+                // addend of it has arrived yet.
                 if k == last && self.ranks % 2 == 1 {
                     for Span { start, len } in self.up_to(before(self.ranks, rank, self.ranks / 2), 1) {
                         b.combine(node, 0, len, &[Operand::In(start)], &[sum(start)]);

@@ -19,7 +19,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{Case, ranks::Blocks};
 
-/// A meeting: ranks of different groups with the same piece, and the halves of that piece.
+/// A meeting: ranks of different groups that have the same piece, and the halves of this piece.
 pub struct Meeting {
     pub x: NodeId,
     y: NodeId,
@@ -47,7 +47,7 @@ pub fn meetings(c: &Collective) -> Vec<Meeting> {
     let blocks = Blocks::new(c.elements, whole);
     let mut groups: Vec<Vec<NodeId>> = (0..c.ranks).map(|r| vec![NodeId(r)]).collect();
     let mut all = Vec::new();
-    // The blocks of each rank of a group; all groups have them in the same order.
+    // The blocks of each rank of a group. All groups have the blocks in the same order.
     let mut held: Vec<(u32, u32)> = vec![(0, whole)];
     while groups.len() > 1 {
         let pairs = groups.len() - if groups.len().is_multiple_of(2) { 0 } else { 3 };
@@ -92,7 +92,7 @@ pub fn emit(b: &mut Builder, c: Collective) {
     }
 }
 
-/// Sends the elements of `piece`, which are in the operand `at`.
+/// Sends the elements of `piece` from the operand `at`. Returns the operand of the stream.
 fn send(b: &mut Builder, from: NodeId, to: NodeId, piece: Piece, at: Operand) -> Operand {
     let stream = Operand::Stream(b.stream(from, &[to]));
     b.combine(from, 0, piece.len, &[at], &[stream]);

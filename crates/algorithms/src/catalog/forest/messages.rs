@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Stands for no arrival.
+/// The index of no arrival.
 const NONE: u32 = u32::MAX;
 
 /// Emits the messages of a forest as instructions, in the order of the timetable.
@@ -30,8 +30,8 @@ pub(super) struct Messages<'a> {
     pub longest: u32,
     pub forest: &'a synthesis::Forest,
     pub lanes: Lanes,
-    /// Present if each rank sends all messages up before it sends down: by rank and lane, the last instruction that
-    /// sends up, or `None` for a lane that has begun to send down.
+    /// Present if each rank sends all messages up before it sends down. By rank and lane, the last instruction that
+    /// sends up; `None` for a lane that has begun to send down.
     pub turns: Option<FxHashMap<u32, BTreeMap<u32, Option<InstrId>>>>,
 }
 
@@ -76,8 +76,8 @@ impl Messages<'_> {
         }
     }
 
-    /// Sends a chunk down an edge of its tree. `is_made`: the root computed the chunk, so the chunk is not in its
-    /// input.
+    /// Sends a chunk down an edge of its tree. `is_made` is true if the root computed the chunk; otherwise the chunk is
+    /// in the root's input.
     pub fn down(&mut self, b: &mut Builder, m: &Message, at: &mut Progress, is_made: bool) {
         let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
         if len == 0 {
@@ -159,8 +159,8 @@ impl Messages<'_> {
         at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
     }
 
-    /// Emits, after the input of a rank has arrived at the root, all further sums of the chunk whose two operands are
-    /// known.
+    /// Handles the arrival of a rank's input at the root: emits all further sums of the chunk of which both operands
+    /// have arrived.
     fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
         let lane = self.lanes.receives(m.root, m.root);
         let Some(sums) = self.sums else { return };
@@ -177,7 +177,7 @@ impl Messages<'_> {
             let (left, right) = sums.operands[sum as usize];
             let [left, right] = [left, right].map(|one| at.operands[index][one as usize]);
             let (Some(left), Some(right)) = (left, right) else { continue };
-            // One lane of the root makes all sums of the root, chunk after chunk.
+            // All sums of a root are in one lane, chunk after chunk.
             let to = match sums.slots[sum as usize] {
                 None => Operand::Out(own),
                 Some(slot) => Operand::Tmp(self.scratch[m.root as usize] + slot * self.longest),
@@ -188,15 +188,16 @@ impl Messages<'_> {
     }
 }
 
-/// The state of each chunk, for `received` and `arrived` on each rank.
+/// The progress of each chunk: `received` and `arrived` by root, chunk and rank; `made` and `operands` by root and
+/// chunk.
 pub(super) struct Progress {
     /// The instruction that received a chunk, if any.
     received: Vec<Option<InstrId>>,
-    /// Index in `arrivals` of the sum that arrived last from a child, or [`NONE`].
+    /// The index in `arrivals` of the last sum that arrived from a child, or [`NONE`].
     arrived: Vec<u32>,
-    /// Sums from children, each with the index of the sum of the same chunk that arrived at the same rank before.
+    /// The sums from children. Each has the index of the previous sum of the same chunk at the same rank, or [`NONE`].
     arrivals: Vec<(Operand, u32)>,
-    /// The sources of one instruction, whose memory is used again.
+    /// The sources of one instruction; a buffer that is reused.
     sources: Vec<Operand>,
     /// The last instruction that added to a chunk at its root, if any.
     made: Vec<Option<InstrId>>,

@@ -84,12 +84,13 @@ impl Line {
         self.depth_cycles + 1.0
     }
 
-    /// Returns r, the wavelets between the operations of neighbors.
+    /// Returns r, the number of wavelets between the operations of two neighbors.
     fn room(&self) -> f64 {
         3.0 * QUEUE + (self.depth_cycles - 1.0) / 2.0 + 1.0
     }
 
-    /// Returns the cycles: the larger of the way and of the work plus `waits` waits for full queues and `more` cycles.
+    /// Returns the time in cycles: the larger of *way* and *work*, plus `waits` waits for full queues, plus `more`
+    /// cycles.
     fn filled(&self, waits: u32, more: f64) -> f64 {
         let (n, b, h) = (f64::from(self.pes), self.block, self.hop());
         let wait = f64::from(waits) * (b - self.room()).max(0.0);
@@ -164,7 +165,7 @@ impl Line {
     }
 }
 
-/// Returns whether the downward sums of a reduce-scatter start with the nearest PE.
+/// Returns true if the downward sums of a reduce-scatter start with the nearest PE.
 pub fn is_long(case: &Case, pes: u32, elements: u32) -> bool {
     let line = line(case, pes, elements);
     line.scattered_long() < line.scattered_short()
@@ -180,7 +181,8 @@ fn line(case: &Case, pes: u32, elements: u32) -> Line {
 pub fn estimate(case: &Case) -> Option<Estimate> {
     let (kind, grid, len) = (case.collective.kind, case.grid(), case.collective.elements);
     let rows = (grid.cols, len, "row", false);
-    // In an allgather, columns follow rows: their blocks are the blocks of a whole row, and are in the output already.
+    // In an allgather, columns run after rows. Their blocks are the blocks of a whole row, and are already in the
+    // output.
     let columns = (grid.rows, grid.cols.checked_mul(len)?, "column", grid.cols > 1);
     let order = match kind {
         Kind::Allgather => [rows, columns],

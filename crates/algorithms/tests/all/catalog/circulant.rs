@@ -26,12 +26,12 @@ fn proves(kind: Kind, ranks: u32, blocks: u32) {
 
 #[test]
 fn broadcasts_and_reduces_are_proved_for_each_number_of_ranks() {
-    // All numbers of ranks up to `all`, and some up to `most`.
+    // Proves all numbers of ranks up to `all`, and some numbers up to `most`.
     let (all, most, many) = if soak::is_on() { (512, 4096, 60) } else { (64, 464, 6) };
     let drawn = (0..many).map(|n| all + 1 + (mix(n) % u64::from(most - all)) as u32);
     for ranks in (2..=all).chain(drawn) {
         for kind in [Kind::Broadcast, Kind::Reduce] {
-            // One number of blocks is the same for all ranks, and another varies.
+            // The number of blocks is 1, and a number drawn for each number of ranks.
             for blocks in [1, 2 + (mix(ranks.into()) % 19) as u32] {
                 proves(kind, ranks, blocks);
             }

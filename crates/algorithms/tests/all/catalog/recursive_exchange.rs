@@ -18,7 +18,8 @@ fn each_rank_exchanges_or_is_set_apart_and_intervals_cover_all() {
             }
         }
     }
-    // As in the library: 7 ranks by threes are 0, 1 -> 2, 3, 4 -> 5, and 6; eight ranks have one left over, 6 -> 7.
+    // The sets are those of the library. 7 ranks with radix 3 are the sets (0, 1 -> 2), (3, 4 -> 5) and rank 6; of 8
+    // ranks, one more rank is set apart: 6 -> 7.
     let reals = |ranks: u32, radix: u32| {
         let sets = Sets::new(ranks, radix);
         (0..sets.virtual_ranks).map(|v| (sets.first(v), sets.real(v))).collect::<Vec<_>>()

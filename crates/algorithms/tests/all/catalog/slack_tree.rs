@@ -35,7 +35,7 @@ fn weights_are_sums() {
     }
 }
 
-/// C = (K + T - 1) B / T at every PE, for any shape and root.
+/// Every PE does at most C = (K + T - 1) B / T operations, for any shape and root.
 #[test]
 fn no_pe_does_more_than_it_should() {
     for grid in [Grid::new(2, 2), Grid::new(7, 5), Grid::new(3, 40), Grid::new(24, 24)] {
@@ -56,7 +56,7 @@ fn no_pe_does_more_than_it_should() {
     }
 }
 
-/// The time of a path besides the hops of the farthest PE hardly grows with the grid.
+/// The time of the slowest path, minus the hops of the farthest PE, hardly grows with the grid.
 #[test]
 fn depth_costs_a_constant() {
     for side in [32, 64, 128, 256] {
@@ -68,7 +68,7 @@ fn depth_costs_a_constant() {
     }
 }
 
-/// With chains most PEs have one child, and the chains still end in time.
+/// With chains, most PEs have one child, and the chains do not take longer than allowed.
 #[test]
 fn chains_leave_few_leaves() {
     for side in [48, 96] {

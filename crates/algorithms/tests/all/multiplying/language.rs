@@ -57,7 +57,7 @@ fn each_mistake_is_named_with_its_place() {
     assert_eq!(Stages::new(12, Wrap::Plain, vec![5]).unwrap_err().schedule, "a5");
 }
 
-/// The counts of all N <= 64 together, from the symbolic execution of the corrected rules.
+/// Compares the counts of all N <= 64 together with those of a symbolic execution of the corrected rules.
 #[test]
 fn as_many_schedules_as_the_rules_allow() {
     let mut all = Count::default();
@@ -104,7 +104,7 @@ fn early_stages_stay_inside_a_node() {
     assert_eq!(order("a5,a3,a4", 60, 12), "a3,a4,a5");
     assert_eq!(order("a4,a4,a3,a2", 96, 24), "a4,a3,a2,a4");
     assert_eq!(order("a5,a5", 25, 24), "a5,a5");
-    // Leaders of three ranks each: two stages of two among them fill a node of twelve.
+    // The leaders of three ranks each: two stages of factor two fill a node of twelve ranks.
     assert_eq!(order("c60m3,a5,a2,a2,e60m3", 60, 12), "c60m3,a2,a2,a5,e60m3");
     assert_eq!(order("m1g30a2,a5,a3,n1g30a2", 61, 6), "m1g30a2,a3,a5,n1g30a2");
 }

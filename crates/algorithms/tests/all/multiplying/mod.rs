@@ -11,7 +11,7 @@ use unisono_base::StreamId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_schedule::{Operand, Operands, Schedule};
 
-/// Returns an allreduce of `elements` elements on ranks whose only costs are a latency and an issue cost, of ratio 4.
+/// Returns an allreduce of `elements` elements on ranks whose only costs are a latency and an issue cost, with ratio 4.
 fn case(ranks: u32, elements: u64, operator: Operator) -> Case<'static> {
     let collective = Collective::new(Kind::Allreduce, ranks, elements, 0, operator, Dtype::I64).unwrap();
     Case::on_ranks(collective, Ranks { latency_ns: 4.0, issue_ns: 1.0, ..Ranks::default() })

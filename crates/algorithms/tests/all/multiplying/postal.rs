@@ -48,8 +48,8 @@ fn run(ranks: u32, text: &str) -> Vec<u64> {
     finish(&built(&case(ranks, 1, Operator::Sum), text))
 }
 
-/// The times of Figs. 18 to 22 by the corrected rules. The text states about 700 ns for the skew of Fig. 20, which is
-/// that of another split of seven ranks.
+/// The times of Figs. 18 to 22 by the corrected rules. The text of the paper states a skew of about 700 ns for Fig. 20;
+/// that is the skew of another split of seven ranks.
 #[test]
 fn finish_times_of_the_figures() {
     assert_eq!(run(8, "a2,a2,a2"), [1830; 8]);
@@ -60,7 +60,8 @@ fn finish_times_of_the_figures() {
     assert_eq!(run(7, "a7"), [1110; 7]);
 }
 
-/// A factored schedule takes exactly the sum of its stages, a schedule with a split or a merge at most that.
+/// A factored schedule takes exactly the sum of the costs of its stages. A schedule with a split or a merge takes at
+/// most this sum.
 #[test]
 fn the_sum_of_stage_costs_bounds_the_time() {
     let prices = StagePrices { latency_ns: LATENCY as f64, send_ns: ISSUE as f64, reduce_ns: 0.0 };

@@ -100,7 +100,7 @@ fn process(rank: usize, size: usize, schedule: &str) -> Vec<Act> {
                 let factor = given[2];
                 match wid {
                     None => {
-                        // All members of its group send, with their values from before this stage.
+                        // All members of the process's group send the values that they had before this stage.
                         let members = (0..size - remainder).filter(|w| w % stage_mask == rank % stage_mask);
                         act.receives.extend(members.map(|w| w + remainder));
                         act.reduces_own = false;

@@ -18,7 +18,7 @@ fn proves(stages: &Stages) -> Proof {
     proof
 }
 
-/// Proves all 40,275 schedules of 2 to 64 ranks; outside the long run, a fifth of them.
+/// Proves all 40,275 schedules of 2 to 64 ranks; except in long runs, a fifth of them.
 #[test]
 fn every_schedule_up_to_64_ranks_proves() {
     let mut listed = 0;
@@ -33,7 +33,7 @@ fn every_schedule_up_to_64_ranks_proves() {
     assert_eq!(listed, 440 + 31_949 + 7_886);
 }
 
-/// Returns inputs that differ between ranks and elements; as affine maps they do not commute.
+/// Returns inputs that differ between ranks and elements. They are affine maps, whose composition does not commute.
 fn inputs(c: &Collective) -> Vec<Vec<i64>> {
     let value = |rank: u32, k: u32| i64::from(rank * 7919 + k * 104_729 + 3) << 32 | i64::from(rank * 31 + k + 1);
     (0..c.ranks).map(|rank| (0..c.elements).map(|k| value(rank, k)).collect()).collect()
@@ -89,7 +89,8 @@ fn order_is_kept_or_refused() {
     }
 }
 
-/// The class of the result identifies the order of reduction: two schedules with other stages give other bits.
+/// The expression class of the result identifies the order of reduction: schedules with different stages give different
+/// bits.
 #[test]
 fn schedules_differ_in_their_expression() {
     let class = |text: &str| proves(&Stages::parse(text, 8).unwrap()).expression_class.unwrap();
@@ -107,7 +108,7 @@ fn what_would_not_fit_memory_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::soak::cases(60), ..ProptestConfig::default() })]
 
-    /// A random schedule of up to 600 ranks, by random choices at each step.
+    /// Proves random schedules of up to 600 ranks.
     #[test]
     fn larger_schedules_prove(
         kind in 0..3u32,

@@ -12,7 +12,7 @@ fn cost(text: &str, ranks: u32) -> f64 {
     RATIO_4.total_ns(&Stages::parse(text, ranks).unwrap())
 }
 
-/// Compares costs with the optimal costs at ratio 4 that another program enumerated.
+/// Compares costs with the optimal costs at ratio 4 that another program found by enumeration.
 #[test]
 fn optimal_costs_at_ratio_4() {
     let known = [
@@ -89,16 +89,16 @@ fn large_numbers_of_ranks_are_searched_at_once() {
         assert_eq!(best.stages.ranks(), ranks);
         assert!(last_counted() < 100_000, "{ranks}: {} steps", last_counted());
     }
-    // Wrapped schedules too, up to the most ranks of a collective.
+    // Wrapped schedules are searched too, up to the largest number of ranks of a collective.
     for (ranks, latency_ns, least) in [(999_983, 4.0, 70.0), (999_983, 4000.0, 9999.0), (1 << 22, 4.0, 77.0)] {
         let best = counted(|| Search::new(ranks, StagePrices { latency_ns, ..RATIO_4 }).best());
         assert_eq!((best.stages.ranks(), best.cost_ns), (ranks, least));
-        // A naive search tries every pair of stages.
+        // A naive search would try every pair of stages.
         assert!(last_counted() < 500 * u64::from(ranks), "{ranks}: {} steps", last_counted());
     }
 }
 
-/// (alpha_p + b alpha_r) log_{b+1} N is least at b for every N: no neighbor is better.
+/// (alpha_p + b alpha_r) log_{b+1} N is least at the returned b for every N: its neighbors give no smaller value.
 #[test]
 fn the_best_fan_out_is_the_minimum_of_eq_4() {
     for (ratio, known) in [(1.0, 1.718), (2.0, 2.591), (4.0, 3.971), (8.0, 6.193), (16.0, 9.842)] {
@@ -116,7 +116,7 @@ fn the_best_fan_out_is_the_minimum_of_eq_4() {
     assert!(best_fan_out(-1.0).is_nan() && best_fan_out(f64::NAN).is_nan());
 }
 
-/// The caller's times choose the order; here they penalize a large last stage.
+/// The times of the caller choose the order. In this test they penalize a large last stage.
 #[test]
 fn orders_are_chosen_by_whoever_can_time_them() {
     let stages = Stages::parse("a5,a3,a2", 30).unwrap();

@@ -23,8 +23,8 @@ fn the_table_of_17_ranks() {
     }
 }
 
-/// A rank receives q different blocks: its baseblock replaces the block that it lacks. A rank has or received before
-/// each block that it sends, and the receiver expects that block.
+/// A rank receives q different blocks: its baseblock takes the place of the block that it lacks. It sends only blocks
+/// that it has or received before, and the receiver expects each block.
 fn meets_the_conditions(ranks: u32) {
     let skips = Skips::new(ranks);
     let q = skips.rounds().cast_signed();

@@ -3,7 +3,7 @@
 use unisono_algorithms::{Case, Params, Ranks, ranks::segments};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 
-/// The numbers that closed forms use are those of the listed segments, also if there are too many to list.
+/// The numbers in closed forms equal those of the listed segments, also if there are too many segments to list.
 #[test]
 fn numbers_of_segments_are_those_of_the_list() {
     let case = |elements, dtype| {

@@ -18,8 +18,8 @@ fn subtrees_are_intervals() {
     }
 }
 
-/// Returns the parent in a tree of fanout 2 as `ompi_coll_base_topo_build_tree` computes it: by steps of half the
-/// width of the rank's level, down to the levels above.
+/// Returns the parent in a tree of fanout 2, computed as in `ompi_coll_base_topo_build_tree`: steps of half the width
+/// of the rank's level lead to the level above.
 fn parent_in_open_mpi(v: u32) -> u32 {
     let level = (v + 1).ilog2();
     let (step, above) = ((1 << level) / 2, (1 << level) - 1);

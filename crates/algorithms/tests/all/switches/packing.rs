@@ -39,7 +39,7 @@ fn complete_graphs_hold_half_as_many_trees_as_vertices() {
             check(n as usize, &edges, &packed);
             assert_eq!(packed.load, 1, "{trees} trees on {n}");
         }
-        // One more tree does not fit: n (n - 1) / 2 edges are too few.
+        // One more tree does not fit, because there are only n (n - 1) / 2 edges.
         let more: Vec<u32> = (0..=n / 2).collect();
         assert_eq!(pack(n as usize, &edges, &more).unwrap().load, 2);
     }

@@ -4,7 +4,7 @@ use unisono_algorithms::internals::halving::meetings;
 use unisono_base::narrow;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 
-/// Every rank leaves once or stays, and the ranks that stay have each block once.
+/// Every rank leaves exactly once or stays, and the ranks that stay have each block exactly once.
 #[test]
 fn all_but_a_power_of_two_are_out_once() {
     for ranks in 2..200_u32 {
