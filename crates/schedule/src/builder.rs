@@ -27,14 +27,13 @@ pub enum BuildError {
     PartPlace { found: StreamId },
 }
 
-/// Stands for no instruction: the id that [`Builder::combine`] returns for 0 elements or for a node that does not
-/// exist.
+/// The id of no instruction. [`Builder::combine`] returns it for 0 elements or for a node that does not exist.
 const NOTHING: InstrId = InstrId(u32::MAX);
 
-/// Stands for no place, at the end of a node's list of places.
+/// The index of no place, at the end of a node's list of places.
 const NOWHERE: u32 = u32::MAX;
 
-/// Schedules with at least this many instructions are built and sorted by two threads.
+/// The least number of instructions of a schedule that two threads build and sort.
 const LONG: usize = 1 << 14;
 
 /// A lane of a node that has instructions.
@@ -77,7 +76,7 @@ pub struct Builder {
     joins: Vec<InstrId>,
     error: Option<BuildError>,
     keeps_unused: bool,
-    /// The nodes whose instructions are added; those of other nodes are dropped.
+    /// The nodes whose instructions are added. Instructions of other nodes are dropped.
     kept: Range<u32>,
 }
 
@@ -114,12 +113,13 @@ impl Builder {
         }
     }
 
-    /// Runs `emit`, which adds about `instrs` instructions. If they are many and a core is idle, two threads run it,
-    /// each for the instructions of one half of the nodes ([`Builder::keeps`]); the result is the same. So `emit` makes
-    /// the same calls each time, except that it may leave out instructions of nodes that the builder does not keep. It
-    /// uses no ids of earlier instructions, and joins no lanes.
+    /// Runs `emit`, which adds about `instrs` instructions. If there are many instructions and a core is idle, two
+    /// threads run `emit`, each for the instructions of one half of the nodes ([`Builder::keeps`]). The result is the
+    /// same. `emit` must make the same calls each time, but may leave out instructions of nodes that the builder does
+    /// not keep. It must not use ids of earlier instructions, and must not join lanes.
     ///
     /// # Errors
+    ///
     /// Returns the errors of `emit`.
     pub fn in_halves<E: Send>(
         &mut self,
@@ -143,11 +143,12 @@ impl Builder {
                 return Ok(());
             }
         }
-        // Without parts, or if a part has an error, one thread adds all instructions, so that the first error counts.
+        // One thread adds all instructions if the builder was not split. It also does so if a part has an error, to
+        // find the first error.
         emit(self)
     }
 
-    /// Returns whether the instructions of a node are added.
+    /// Returns true if instructions of the node are added.
     pub fn keeps(&self, node: NodeId) -> bool {
         self.kept.contains(&node.0)
     }
@@ -167,7 +168,7 @@ impl Builder {
         }
     }
 
-    /// Returns whether the tables hold this builder and two of its parts.
+    /// Returns true if the tables can hold this builder and two of its parts.
     fn fits(&self, first: &Self, second: &Self) -> bool {
         let all = [self, first, second];
         let len = |at: usize| all.iter().filter_map(|b| b.streams.get(at)).map(|s| u64::from(s.len)).sum::<u64>();
@@ -260,8 +261,7 @@ impl Builder {
         self
     }
 
-    /// Keeps streams that no instruction names, with their ids, because other lines of a file, such as a placement, may
-    /// name them.
+    /// Keeps streams that no instruction names. Other lines of a file, such as a placement, may name them by their ids.
     pub fn keep_unused_streams(&mut self) {
         self.keeps_unused = true;
     }
@@ -337,7 +337,7 @@ impl Builder {
         id
     }
 
-    /// Limits the elements of the stream that are pushed and not yet popped, at each sink, to `capacity`.
+    /// Limits the elements that are pushed and not yet popped, at each sink of the stream, to `capacity`.
     pub fn capacity(&mut self, stream: StreamId, capacity: u32) {
         self.bounded.push((stream, capacity));
     }
@@ -356,14 +356,14 @@ impl Builder {
                     found: u64::from(start) + u64::from(elements),
                     most: u64::from(u32::MAX),
                 });
-                // The caller gets an index within `u32`; [`Builder::finish`] returns the error.
+                // The index is not used, because [`Builder::finish`] returns the error.
                 return 0;
             }
         }
         start
     }
 
-    /// Appends `combine(sources) -> sinks` over `len` elements to a lane, and returns its id. A length of 0 adds
+    /// Appends `combine(sources) -> sinks` over `len` elements to a lane, and returns its id. If `len` is 0, it adds
     /// nothing and returns an id that [`Builder::after`] ignores. Ids count instructions in order of insertion;
     /// [`Builder::finish`] renumbers them by node and lane.
     pub fn combine(&mut self, node: NodeId, lane: u32, len: u32, sources: &[Operand], sinks: &[Operand]) -> InstrId {
@@ -457,8 +457,8 @@ impl Builder {
         }
     }
 
-    /// Does the same as [`Builder::after`] for the number of an instruction in a file. [`Builder::finish`] refuses
-    /// every number without an instruction.
+    /// Does the same as [`Builder::after`], but for an instruction number that a file states. [`Builder::finish`]
+    /// refuses numbers without an instruction.
     pub(crate) fn after_stated(&mut self, instr: InstrId, earlier: InstrId) {
         self.deps.push((instr, earlier));
     }

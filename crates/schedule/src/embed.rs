@@ -67,7 +67,7 @@ impl Builder {
                     let new = self.combine(here, lane, part.instr(id).len, &sources, &sinks);
                     renamed[id.index()] = new;
                     if n == 0 {
-                        // Instructions of the same lane are already in order.
+                        // In the same lane, instructions are already in order.
                         before.iter().filter(|(l, _)| **l != lane).for_each(|(_, &end)| self.after(new, end));
                     }
                 }

@@ -1,8 +1,8 @@
 //! An index of a schedule: the range of stream elements that each operand transfers, and each stream's writers and
 //! readers.
 //!
-//! One lane of the source writes a stream, and one lane of each sink reads it; so its FIFO order is program order.
-//! [`well_formed::check`] enforces this.
+//! One lane of the source writes a stream, and one lane of each sink reads the stream. So the FIFO order of a stream is
+//! program order. [`well_formed::check`] enforces this.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub struct Flow {
     writer_rows: Vec<u32>,
     writers: Vec<Piece>,
     reader_rows: Vec<u32>,
-    /// Pieces that are popped, stream after stream; those of a stream are sorted by sink node, then by position.
+    /// The pieces that are popped, sorted by stream, then by sink node, then by position.
     readers: Vec<Piece>,
 }
 
@@ -78,8 +78,9 @@ impl Flow {
     }
 
     fn fill(&mut self, schedule: &Schedule) {
-        /// The next rows in `writers` and `readers` of a stream, and the elements that passed its ends; `popped` is
-        /// used if every stream has one sink. The numbers are stored together, because the addresses are random.
+        /// For a stream, the next row in `writers`, the next row in `readers`, and the numbers of elements pushed and
+        /// popped. `popped` is used only if every stream has one sink. The numbers are stored together, because streams
+        /// are accessed at random addresses.
         struct Next {
             writer: u32,
             reader: u32,
@@ -171,7 +172,8 @@ impl Flow {
     /// Returns the pieces that overlap `span`. `pieces` must be the writers of a stream, or its readers at one sink:
     /// each piece ends at the start of the next one.
     pub fn touching(pieces: &[Piece], span: Span) -> &[Piece] {
-        // Most streams are cut into pieces of about equal length, at the same elements at both ends.
+        // Most streams are cut into pieces of about equal length, at the same elements at both ends, so the guess is
+        // mostly right.
         let guess = (span.start / span.len.max(1)) as usize;
         let from = match pieces.get(guess) {
             Some(p) if p.start == span.start => guess,
@@ -190,7 +192,7 @@ impl Flow {
         let mut rest = self.readers(id);
         std::iter::from_fn(move || {
             let node = self.node_of(rest.first()?.instr);
-            // Most streams have one sink. Otherwise sinks ascend, and binary search finds the end of each.
+            // Most streams have one sink. Otherwise sinks ascend, and binary search finds the last piece of each sink.
             let one = rest.last().is_some_and(|p| self.node_of(p.instr) == node);
             let end = if one { rest.len() } else { rest.partition_point(|p| self.node_of(p.instr) <= node) };
             let (here, others) = rest.split_at(end);

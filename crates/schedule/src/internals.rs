@@ -1,4 +1,4 @@
-//! Internal units for the tests of this crate; they are not a public interface.
+//! Items for the tests of this crate. They are not part of the public interface.
 
 pub mod allowance {
     pub use crate::verify::allowance::Allowance;

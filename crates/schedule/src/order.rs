@@ -89,8 +89,9 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 struct Next {
     instr: u32,
-    /// Number of operands that are already available; [`AWAITS`] while an explicit dependency has not completed. If the
-    /// next operand is an outgoing stream with a capacity below its length, `sinks` counts its sinks with enough room.
+    /// The number of operands that are already available, or [`AWAITS`] while an explicit dependency has not completed.
+    /// If the next operand is an outgoing stream with a capacity below its length, `sinks` counts the sinks of the
+    /// stream with enough room.
     operands: u32,
     sinks: u32,
 }
@@ -100,10 +101,10 @@ const AWAITS: u32 = u32::MAX;
 /// A sink of a stream.
 #[derive(Clone, Copy)]
 struct Sink {
-    /// Numbers of elements that the source pushed and that this sink popped.
+    /// The numbers of elements that the source pushed (`pushed`) and that this sink popped (`popped`).
     pushed: u32,
     popped: u32,
-    /// The lane that waits for elements here, or [`NOBODY`]; `writer` is the lane that waits for room.
+    /// The lane that waits for elements at this sink, or [`NOBODY`]. `writer` is the lane that waits for room.
     reader: u32,
     writer: u32,
 }
@@ -113,13 +114,15 @@ struct Lanes<'a> {
     schedule: &'a Schedule,
     node_of_lane: Vec<NodeId>,
     next: Vec<Next>,
-    /// One entry for each row of the table of sinks, with all numbers of a sink, because the addresses are random.
+    /// The sinks, by row of the table of sinks. All numbers of a sink are stored together, because sinks are accessed
+    /// at random addresses.
     sinks: Vec<Sink>,
     one_sink_each: bool,
-    /// True if a stream cannot hold all its elements; otherwise no lane waits for room.
+    /// True if some stream cannot hold all its elements. Otherwise no lane waits for room.
     bounded: bool,
     dependents: Dependents,
-    /// Lane of each instruction; `awaited` counts its uncompleted dependencies. Both are empty without dependencies.
+    /// The lane of each instruction. `awaited` has the number of its dependencies that have not completed. Both are
+    /// empty without dependencies.
     lane_of: Vec<LaneId>,
     awaited: Vec<u32>,
 }
@@ -327,8 +330,8 @@ pub fn successors(
     }
 }
 
-/// Returns the writers whose last element fits only after the pops of `span`: those whose end is in `span.start +
-/// capacity + 1 ..= span.end + capacity`.
+/// Returns the writers whose last element fits only after the pops of `span`. These are the writers whose end is in
+/// `span.start + capacity + 1 ..= span.end + capacity`.
 fn unblocked_writers<'a>(
     schedule: &'a Schedule,
     flow: &'a Flow,
@@ -346,8 +349,8 @@ fn unblocked_writers<'a>(
 
 /// Reports a cycle: follows stuck predecessors until an instruction is visited twice.
 fn report_cycle(schedule: &Schedule, flow: &Flow, dependents: &Dependents, waiting: &[u32], found: &mut Diagnostics) {
-    // Every stuck instruction has a stuck predecessor, but not every one has a stuck successor. So the search goes
-    // backwards, through a table of one stuck predecessor of each instruction.
+    // Every stuck instruction has a stuck predecessor, but some have no stuck successor. So the search goes backwards,
+    // through a table of one stuck predecessor of each instruction.
     let mut before = vec![None; waiting.len()];
     for id in (0..waiting.len()).map(InstrId::new).filter(|i| waiting[i.index()] > 0) {
         successors(schedule, flow, dependents, id, |next| before[next.index()] = Some(id));

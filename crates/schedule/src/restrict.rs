@@ -1,10 +1,11 @@
-//! The part of a schedule that a part of its outputs needs: a reduce out of an allreduce, a scatter out of a broadcast.
-//! Also the part that a part of its inputs determines: a broadcast out of an allreduce.
+//! Restricts a schedule to the instructions that part of its outputs needs, such as a reduce out of an allreduce or a
+//! scatter out of a broadcast. Also restricts a schedule to the instructions that part of its inputs determines, such
+//! as a broadcast out of an allreduce.
 //!
-//! A walk against the topological order finds for each instruction the smallest range of its elements that contains all
-//! needed ones, as compilers find live variables. Both ends of a stream keep the same elements: an instruction that
-//! pops more than it needs needs those too, so the walk is repeated until nothing changes. After [`MOST_WALKS`] walks
-//! everything is kept.
+//! A walk against the topological order finds, for each instruction, the smallest range of its elements that contains
+//! all needed elements, as compilers find live variables. Both ends of a stream must keep the same elements. If an
+//! instruction pops more elements than it needs, it needs these elements too, so the walk is repeated until nothing
+//! changes. After [`MOST_WALKS`] walks, everything is kept.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,8 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// Walks take time in proportion to the instructions. Two suffice for all algorithms but long chains.
+/// The most walks. Their time is proportional to the number of instructions. Two walks suffice for all algorithms
+/// except long chains.
 const MOST_WALKS: usize = 8;
 
 /// Disjoint ranges `start .. end` of the elements of a buffer, ascending.
@@ -45,7 +47,7 @@ impl Ranges {
         }
     }
 
-    /// Returns the parts of `span` that are in the ranges, counted from its start.
+    /// Returns the parts of `span` that are in the ranges, as spans counted from the start of `span`.
     fn of(&self, Span { start, len }: Span) -> Vec<Span> {
         let from = self.0.partition_point(|range| range.1 <= start);
         let parts = self.0[from..].iter().take_while(|range| range.0 < start + len);
@@ -55,7 +57,7 @@ impl Ranges {
             .collect()
     }
 
-    /// Returns the smallest span that contains the elements of `span` that are in the ranges, counted from its start.
+    /// Returns the smallest span, counted from the start of `span`, that contains all elements of `span` in the ranges.
     fn within(&self, Span { start, len }: Span) -> Span {
         let from = self.0.partition_point(|range| range.1 <= start);
         let to = self.0.partition_point(|range| range.0 < start + len);
@@ -67,7 +69,7 @@ impl Ranges {
     }
 }
 
-/// Returns the smallest span that contains both.
+/// Returns the smallest span that contains both spans.
 fn hull(a: Span, b: Span) -> Span {
     if a.is_empty() || b.is_empty() {
         return if a.is_empty() { b } else { a };
@@ -81,7 +83,7 @@ struct Needs<'a> {
     schedule: &'a Schedule,
     flow: Flow,
     order: Vec<InstrId>,
-    /// The elements that an instruction pops in any case, because the other end pushes them.
+    /// The elements that an instruction must pop, because the other end of the stream pushes them.
     popped: Vec<Span>,
     of: Vec<Span>,
 }
@@ -115,7 +117,7 @@ impl<'a> Needs<'a> {
         self.flow.readers_by_sink(stream).map(of_sink).collect()
     }
 
-    /// Keeps all elements of streams whose pops have other lengths than the pushes.
+    /// Keeps all elements of streams whose pops and pushes are cut at different elements.
     fn keep_uneven_streams(&mut self) {
         for stream in self.schedule.all_streams() {
             let writers = self.flow.writers(stream);
@@ -171,7 +173,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Makes readers pop all that is pushed to them, and pass it on; returns false if they already do.
+    /// Makes readers pop, and use, all elements that are pushed to them. Returns false if they already do.
     fn pop_what_is_pushed(&mut self) -> bool {
         let mut changed = false;
         for at in 0..self.order.len() {
@@ -206,10 +208,11 @@ impl<'a> Needs<'a> {
 
 impl Schedule {
     /// Returns the part of the schedule that its ranks need for some of their outputs. The output of rank `r` becomes
-    /// the span `kept(r)` of the output that the instructions name. Instructions may name elements beyond the end of an
-    /// input if they do not change what is kept: the padding of blocks.
+    /// the span `kept(r)`, in the numbering of the instructions. Instructions may name elements beyond the end of an
+    /// input, as padding of blocks, if these elements do not change the kept outputs.
     ///
     /// # Errors
+    ///
     /// Returns an error if the tables cannot hold the schedule.
     pub fn restricted(&self, kept: impl Fn(u32) -> Span) -> Result<Schedule, BuildError> {
         let needs = Needs::new(self, &kept);
@@ -221,7 +224,8 @@ impl Schedule {
         for node in (0..self.collective().ranks).map(NodeId) {
             b.scratch(node, self.scratch_elements(node));
             let (kept, used) = (kept(node.0), needs.output(node));
-            // Elements that are passed on and not kept lie in scratch memory, with all others of the output.
+            // If some output elements are forwarded but not kept, all used elements of the output move to scratch
+            // memory.
             let is_kept = used.is_empty() || used.start >= kept.start && used.end() <= kept.end();
             let moved = if is_kept { None } else { Some(b.scratch(node, used.len)) };
             let place = |operand: Operand| match operand {
@@ -247,11 +251,12 @@ impl Schedule {
         b.finish()
     }
 
-    /// Returns the schedule with other inputs, by a walk in topological order. Rank `r` has `inputs(r)` elements, which
-    /// repeat where instructions read beyond them. A rank with `None` has no input: instructions drop the sources that
-    /// hold only its data, and those without other sources are dropped. A sum of several kept inputs remains a sum.
+    /// Returns the schedule with other inputs, by a walk in topological order. Rank `r` has `inputs(r)` elements; reads
+    /// beyond the end of the input repeat its elements. A rank with `None` has no input: sources that hold only its
+    /// data are dropped, and so are instructions without other sources. A sum of several remaining sources stays a sum.
     ///
     /// # Errors
+    ///
     /// Returns an error if the tables cannot hold the schedule.
     pub fn fed(&self, inputs: impl Fn(u32) -> Option<u32>) -> Result<Schedule, BuildError> {
         let flow = Flow::index(self);
@@ -306,8 +311,8 @@ impl Schedule {
         b.finish()
     }
 
-    /// Adds `pieces` of the instructions of a node, each with its sources, their operands placed by `place`. `made`
-    /// gets the first and last instruction added for each.
+    /// Adds the instructions of a node again, each as the pieces `pieces(id)` of its elements with their sources.
+    /// `place` replaces their operands. Stores the first and last new instruction of each old instruction in `made`.
     fn rebuild(
         &self,
         b: &mut Builder,
@@ -352,8 +357,9 @@ impl Schedule {
         }
     }
 
-    /// Returns the instructions of a restricted schedule that complete before an instruction can: itself if it is kept,
-    /// otherwise the last kept one before it in its lane, and those on which the ones in between depend.
+    /// Returns the instructions of the restricted schedule that must complete before instruction `id` can: the new
+    /// instruction if `id` is kept. Otherwise these are the last kept instruction before `id` in its lane, and the kept
+    /// instructions on which `id` and the dropped instructions between depend.
     fn kept_before(&self, id: InstrId, made: &[Option<(InstrId, InstrId)>]) -> Vec<InstrId> {
         let mut found = Vec::new();
         for id in (self.lane_instrs(self.lane_of(id)).start..=id.index()).rev() {
@@ -368,7 +374,8 @@ impl Schedule {
     }
 }
 
-/// Returns the operand that starts `by` elements after another one; a stream continues by itself.
+/// Returns the operand that starts `by` elements after another operand. A stream is returned unchanged, because it
+/// continues by itself.
 fn offset(operand: Operand, by: u32) -> Operand {
     match operand {
         Operand::In(start) => Operand::In(start + by),
@@ -378,8 +385,8 @@ fn offset(operand: Operand, by: u32) -> Operand {
     }
 }
 
-/// Returns the parts of a span of an input that repeats its first `period` elements, as ranges of the span with the
-/// operands that hold them; none if the input is empty.
+/// Divides a span of an input that repeats its first `period` elements: returns ranges of the span with the operands
+/// that hold them. Returns no ranges if the input is empty.
 fn repeated(period: u32, Span { start, len }: Span) -> Vec<(Span, Operand)> {
     let (mut parts, mut done) = (Vec::new(), 0);
     while done < len && period > 0 {
@@ -391,8 +398,8 @@ fn repeated(period: u32, Span { start, len }: Span) -> Vec<(Span, Operand)> {
     parts
 }
 
-/// Returns the source of the elements `span` of a rank's input. If it ends behind the input, it is copied to scratch
-/// memory, with other elements of the input as padding.
+/// Returns the source of the elements `span` of a rank's input. If the span ends beyond the input, it is copied to
+/// scratch memory, with other elements of the input as padding.
 fn padded(b: &mut Builder, node: NodeId, lane: u32, Span { start, len }: Span, input: u32) -> Operand {
     if start + len <= input {
         return Operand::In(start);

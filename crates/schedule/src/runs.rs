@@ -10,9 +10,9 @@ use unisono_base::{InstrId, LaneId, interrupt};
 
 use crate::schedule::Schedule;
 
-/// Number of runs in a part of the order, which a reader gets as a whole; the last part has fewer.
+/// The number of runs in a part of the order. A reader gets a part as a whole; the last part may have fewer runs.
 const PART: usize = 1 << 14;
-/// Interval at which a waiting reader checks whether the user asked to stop.
+/// The interval at which a waiting reader checks for an interrupt by the user.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Lane of a run and the index after its last instruction. The run starts at the end of the lane's previous run.
@@ -41,7 +41,7 @@ impl Runs {
         Writer { runs: self, part: Vec::new() }
     }
 
-    /// Returns part `at` of the order, waiting until it is written; `None` after the last part.
+    /// Returns part `at` of the order, and waits until it is written; `None` after the last part.
     fn part(&self, at: usize) -> Option<Arc<[End]>> {
         let mut parts = self.parts();
         while parts.full.len() == at && !parts.ended {
@@ -51,7 +51,8 @@ impl Runs {
         parts.full.get(at).cloned()
     }
 
-    /// Returns the lane and the instructions of each run, in order. Waits for runs that are not written yet.
+    /// Returns the lane and the instructions of each run, in order. The iterator waits for runs that are not written
+    /// yet.
     pub fn iter<'a>(&'a self, schedule: &Schedule) -> impl Iterator<Item = (LaneId, Range<u32>)> + use<'a> {
         let mut next = schedule.lane_instrs.clone();
         let mut part = (0..).map_while(|at| self.part(at));

@@ -197,7 +197,7 @@ pub struct Stream {
     pub(crate) first_sink: u32,
 }
 
-/// Error for a schedule with nodes that are not ranks.
+/// The error for a schedule with nodes that are not ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the schedule has {nodes} nodes for {ranks} ranks, the others being switches that reduce")]
 pub struct MoreNodes {
@@ -225,7 +225,7 @@ pub struct Schedule {
     pub(crate) deps: Vec<(InstrId, InstrId)>,
 }
 
-/// Copying a table of a large schedule takes tenths of a second, so interrupts are checked in between.
+/// A copy of a table of a large schedule takes tenths of a second, so interrupts are polled between tables.
 impl Clone for Schedule {
     fn clone(&self) -> Self {
         fn copied<T: Clone>(table: &T) -> T {
@@ -262,9 +262,10 @@ impl Schedule {
         self.scratch.len()
     }
 
-    /// Checks that every node is a rank; machines without switches that reduce require this.
+    /// Checks that every node is a rank, as machines without reducing switches require.
     ///
     /// # Errors
+    ///
     /// Returns an error if the schedule has nodes that are not ranks.
     pub fn check_ranks_only(&self) -> Result<(), MoreNodes> {
         let (nodes, ranks) = (self.node_count() as u64, self.collective.ranks);
@@ -334,7 +335,7 @@ impl Schedule {
     #[inline]
     pub(crate) fn row_of_sink(&self, id: StreamId, sink: NodeId) -> usize {
         let rows = self.sink_rows(id);
-        // The node that pops a stream with one sink is this sink, so the table of sinks need not be read.
+        // A stream with one sink can only be popped by this sink, so the table of sinks need not be read.
         if rows.len() == 1 {
             return rows.start;
         }
@@ -393,7 +394,7 @@ impl Schedule {
         first..end
     }
 
-    /// Returns the row of the sink table for one sink of a stream, if the stream leads to it.
+    /// Returns the row of one sink of a stream in the sink table; `None` if the stream does not lead to this sink.
     #[inline]
     pub(crate) fn sink_row(&self, id: StreamId, sink: NodeId) -> Option<usize> {
         let rows = self.sink_rows(id);
@@ -442,14 +443,14 @@ impl Schedule {
         (0..self.streams.len()).map(StreamId::new)
     }
 
-    /// Returns a copy of the schedule with another operator, such as a commutative one.
+    /// Returns a copy of the schedule with another operator.
     pub fn with_operator(&self, operator: Operator) -> Self {
         let mut other = self.clone();
         other.collective.operator = operator;
         other
     }
 
-    /// Replaces the origin by the text on one line, with `;` and control characters replaced.
+    /// Sets the origin to the text on one line, with `;` and control characters replaced.
     pub fn set_origin(&mut self, origin: &str) {
         self.origin = crate::builder::one_line(origin);
     }

@@ -22,10 +22,10 @@ impl End {
     }
 }
 
-/// Schedules with at least this many instructions are checked by two threads.
+/// The least number of instructions of a schedule that two threads check.
 const LONG: usize = 1 << 14;
 
-/// Returns whether the instructions of `nodes`, and the ends of streams at these nodes, have no findings.
+/// Returns true if the instructions of `nodes`, and the ends of streams at these nodes, have no findings.
 fn finds_nothing(schedule: &Schedule, nodes: &Range<u32>) -> bool {
     let mut found = Diagnostics::default();
     let ends = Ends::count(schedule, nodes, &mut found);
@@ -44,7 +44,8 @@ pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
             return;
         }
     }
-    // Short schedules, and long ones with findings, are checked in sequence, so that findings are in a fixed order.
+    // Short schedules, and long schedules with findings, are checked by one thread, so that findings are in a fixed
+    // order.
     let ends = Ends::count(schedule, &all, found);
     check_instrs(schedule, &all, found);
     ends.check(schedule, &all, found);
@@ -55,7 +56,8 @@ pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
 struct Ends {
     writers: Vec<End>,
     readers: Vec<End>,
-    /// Instructions that push to another node's stream; `not_sink` pop a stream that does not lead to their node.
+    /// The instructions that push to the stream of another node. `not_sink` has the instructions that pop a stream that
+    /// does not lead to their node.
     not_source: Vec<(StreamId, InstrId, NodeId)>,
     not_sink: Vec<(StreamId, InstrId, NodeId)>,
 }
@@ -106,7 +108,7 @@ impl Ends {
         Self { writers, readers, not_source, not_sink }
     }
 
-    /// Reports ends in `nodes` of streams that transfer another number of elements than declared, and uses of streams
+    /// Reports streams of which an end in `nodes` transfers more or fewer elements than declared, and uses of streams
     /// by other nodes.
     fn check(&self, schedule: &Schedule, nodes: &Range<u32>, found: &mut Diagnostics) {
         let Self { writers, readers, not_source, not_sink } = self;
@@ -207,7 +209,8 @@ fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagn
     check_overlaps(id, instr.len, sources, sinks, &mut say);
 }
 
-/// Reports overlaps within an instruction: it may read and write an element at the same position only.
+/// Reports overlaps within an instruction. An instruction may read and write the same element only at the same
+/// position.
 fn check_overlaps(
     id: InstrId,
     len: u32,

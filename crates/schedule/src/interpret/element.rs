@@ -5,7 +5,7 @@ use unisono_collective::Operator;
 
 /// A value that operators combine. Integers wrap around, as in MPI libraries.
 pub trait Element: Copy + Default + PartialEq + std::fmt::Debug {
-    /// Returns whether the operator is defined for this type; otherwise [`Element::combine`] must not be called.
+    /// Returns true if the operator is defined for this type. Otherwise [`Element::combine`] must not be called.
     fn knows(operator: Operator) -> bool;
     fn combine(operator: Operator, a: Self, b: Self) -> Self;
 }

@@ -16,8 +16,8 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// Parameters of a run: `chunk` is the number of elements per step (`None`: all of an instruction), `seed` determines
-/// the order of lanes.
+/// The parameters of a run. `chunk` is the number of elements per step; with `None`, a step is a whole instruction.
+/// `seed` determines the order of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     pub chunk: Option<u32>,
@@ -143,7 +143,7 @@ impl<'a, T: Element> Machine<'a, T> {
 
     fn run(&mut self) {
         while !self.ready.is_empty() {
-            // SplitMix64 draws the lane, so the seed determines the order of lanes.
+            // SplitMix64 draws the lane from the seed, so that a run can be repeated.
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let pick = narrow(unisono_base::mix(self.random) % self.ready.len() as u64);
             let lane = self.ready.swap_remove(pick);
@@ -173,7 +173,7 @@ impl<'a, T: Element> Machine<'a, T> {
         self.lanes[lane.index()] = if finished { (at + 1, 0) } else { (at, progress + count) };
         self.done[at] = finished;
         self.wake(lane);
-        // One lane pushes to a stream and one lane pops it at each sink, so these lanes are all that may wait for it.
+        // At each end of a stream, only one lane pushes or pops. So no other lane can wait for the stream.
         for (stream, _) in self.flow.pushes(self.schedule, id) {
             for readers in self.flow.readers_by_sink(stream) {
                 self.wake(self.flow.lane_of(readers[0].instr));

@@ -31,7 +31,7 @@ pub struct TableBits {
     /// element of a result is the same expression over the ranks; `size`, also at every length and in every row;
     /// `ranks-count`, and this expression is the tree of the given contributors.
     pub bits: Vec<&'static str>,
-    /// A sentence that names two elements or sizes with different expressions; `None` if `size` holds.
+    /// A sentence that names two elements or sizes whose expressions differ; `None` if `size` holds.
     pub unlike_elements: Option<String>,
     /// Reason why `ranks-count` does not hold, if the number of contributors is given and `size` holds.
     pub unlike_contributors: Option<String>,

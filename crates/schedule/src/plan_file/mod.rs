@@ -8,10 +8,10 @@
 //! ```
 //! Version 2 added the ranks per node of a row, and the flag that a schedule runs in place. In version 1 rows apply to
 //! any number of ranks per node, and schedules do not run in place. Numbers are little-endian; texts are preceded by
-//! their length in bytes. The header's checksum covers the programs' checksums. Checksums detect damage; a file that is
-//! damaged, truncated or newer is rejected as a whole. A program that reaches outside its buffers is rejected when it
-//! is decoded. [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them, and only proven
-//! programs run.
+//! their length in bytes. The header's checksum covers the programs' checksums. Checksums detect damage: a file that is
+//! damaged, truncated or of a newer version is rejected as a whole. A program that accesses memory outside its buffers
+//! is rejected when it is decoded. [`PlanFile::prove`] proves the programs of all ranks together, whatever program
+//! wrote the file. Only proven programs run.
 
 mod bits;
 pub(crate) mod read;
@@ -34,7 +34,7 @@ pub const MAGIC: &[u8; 8] = b"UNISPLAN";
 /// Version that [`write`] writes, and the latest one that [`PlanFile::read`] reads.
 pub const VERSION: u32 = 2;
 pub const PREAMBLE_BYTES: usize = 32;
-/// The size of the largest file that MPI programs read.
+/// The size of the largest file, in bytes, that MPI programs read.
 pub const MOST_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -55,8 +55,8 @@ pub enum PlanFileError {
     Table(#[from] CollectiveError),
 }
 
-/// A plan to be written: `uses` has, for each row of the table, the index of the schedule that serves it, or `None` for
-/// the MPI library's own algorithm.
+/// A plan to be written. For each row of the table, `uses` has the index of the schedule that serves the row, or `None`
+/// for the MPI library's own algorithm.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub table: DecisionTable,
@@ -90,8 +90,8 @@ impl PlanFile {
         read::read(bytes)
     }
 
-    /// Computes the first 128 bits of the SHA-256 digest of the file. Ranks compare it to make sure that they read the
-    /// same file; checksums are not enough for this, because the author of a file can choose them.
+    /// Computes the first 128 bits of the SHA-256 digest of the file. Ranks compare digests to make sure that they read
+    /// the same file. Checksums do not suffice for this, because the author of a file can choose them.
     pub fn digest(&self) -> [u64; 2] {
         let digest = Sha256::digest(&self.bytes);
         let word = |at: usize| digest[at..at + 8].iter().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
@@ -146,8 +146,8 @@ impl PlanFile {
         used.into_iter().try_for_each(|schedule| self.prove(schedule).map(|_| ()))
     }
 
-    /// Proves schedules on all cores, in the order of the list, so that [`PlanFile::prove`] finds their results. Each
-    /// proof in progress holds the programs of its schedule in memory.
+    /// Proves schedules on all cores, in the order of the list. [`PlanFile::prove`] then returns the stored results.
+    /// Each proof in progress holds the programs of its schedule in memory.
     fn prove_at_once(&self, schedules: &[usize]) {
         let mut distinct = FxHashSet::default();
         let distinct: Vec<usize> = schedules.iter().copied().filter(|&schedule| distinct.insert(schedule)).collect();

@@ -78,7 +78,7 @@ impl<'a> In<'a> {
         }
     }
 
-    /// Reads the number of rows, of `row_bytes` or more each, and checks that the remaining bytes can hold them.
+    /// Reads a number of rows, each of at least `row_bytes` bytes, and checks that the remaining bytes can hold them.
     pub fn count(&mut self, row_bytes: usize) -> Got<usize> {
         let count = self.u32()? as usize;
         if count.saturating_mul(row_bytes) > self.bytes.len() - self.at {
@@ -92,8 +92,8 @@ impl<'a> In<'a> {
     }
 }
 
-/// Returns a 64-bit checksum, never 0, which any change of the bytes changes with near certainty. It detects damage,
-/// not forgery.
+/// Returns a 64-bit checksum, which is never 0. Any change of the bytes changes the checksum with near certainty. It
+/// detects damage, not forgery.
 pub fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = mix(bytes.len() as u64 ^ 0x756e_6973_6f6e_6f00);
     for chunk in bytes.chunks(8) {

@@ -14,7 +14,7 @@ use crate::stored::{Blocking, Facts, Place, RankProgram, Wait};
 pub(super) const LIBRARY: u32 = u32::MAX;
 /// Stands for any number of ranks per node of a row.
 pub(super) const ANY_PER_NODE: u32 = 0;
-/// Buffer number of a place that a step lacks: its `b` or `to` is `None`.
+/// The buffer number that stands for a missing place: `b` or `to` of a step is `None`.
 pub(super) const NO_PLACE: u8 = 3;
 
 /// # Errors

@@ -1,5 +1,6 @@
 //! Checks that memory holds the input blocks that steps expect. The last blocks of a whole vector may be short or empty
-//! ([`super::Blocking::Any`]), so the alignment of a step, its first input block, determines the lengths of its blocks.
+//! ([`super::Blocking::Any`]). So the lengths of a step's blocks depend on its alignment, the index of its first input
+//! block.
 
 use unisono_base::{Span, interrupt};
 
@@ -26,7 +27,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event]) -> Result<(), Unsound
             (0, span) => span.start == align,
             (buffer, span) => alignment(&held[buffer - 1], span) == Some(align),
         };
-        // Both ends of a message have the same alignment, and departures are checked below.
+        // Departures are checked below. Both ends of a message have the same alignment, so arrivals need no check.
         for a in step.arrivals.clone() {
             let arrival = &p.arrivals[a as usize];
             put(held, arrival.place, arrival.len, arrival.align);

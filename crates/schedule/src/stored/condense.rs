@@ -7,20 +7,20 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns a schedule over blocks of as many elements as possible. It must be proved again.
+/// Returns a schedule over blocks of as many elements as possible. The result must be proved again.
 ///
 /// Capacities are dropped: they matter only to machines whose streams are hardware queues.
 pub fn condense(schedule: &Schedule) -> Schedule {
-    // Without elements and instructions the divisor is 0.
+    // The divisor is 0 if there are neither elements nor instructions.
     let block = largest_block(schedule).max(1);
     let mut small = scaled(schedule, |n| n.div_ceil(block));
     small.streams.iter_mut().for_each(|stream| stream.capacity = stream.len);
     small
 }
 
-/// Returns the same schedule over units of `each` elements, with `unit` of its collective set to `each`; `None` if that
-/// unit is not 1 before, or if `each` does not divide its number of elements, or a length or memory position of an
-/// instruction. The result must be proved again.
+/// Returns the same schedule over units of `each` elements, with `unit` of its collective set to `each`. The result
+/// must be proved again. `None` if the unit of the collective is not 1, or if `each` does not divide the number of
+/// elements and all lengths and memory positions.
 pub fn packed(schedule: &Schedule, each: u32) -> Option<Schedule> {
     let fits = schedule.collective.unit == 1 && largest_block(schedule).is_multiple_of(each);
     fits.then(|| {

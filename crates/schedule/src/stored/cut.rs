@@ -5,7 +5,8 @@ use unisono_base::{InstrId, StreamId, interrupt};
 use super::StoreError;
 use crate::{flow::Flow, schedule::Schedule};
 
-/// Number of parts that every schedule may have; a schedule of many instructions may have 64 for each instruction.
+/// The number of parts that every schedule may have. A schedule of many instructions may have more: 64 for each
+/// instruction.
 const MOST_PARTS: u64 = 1 << 21;
 
 /// Cuts of instructions, and the order in which a proven schedule runs.
@@ -63,7 +64,7 @@ pub fn cut(schedule: &Schedule) -> Result<Cut, StoreError> {
                 return Err(StoreError::Parts { most });
             }
             inner[end.instr.index()] = places[from..to].iter().map(|p| p - end.start).collect();
-            // The new cuts also apply to the instruction's other streams.
+            // The new cuts of this instruction also apply to its other streams.
             let touched = flow.pops(schedule, end.instr).chain(flow.pushes(schedule, end.instr));
             for (other, _) in touched.filter(|(other, _)| *other != stream) {
                 if !std::mem::replace(&mut queued[other.index()], true) {

@@ -1,18 +1,18 @@
 //! Programs whose input and output may be the same memory, as with `MPI_IN_PLACE`.
 //!
-//! A proven schedule may write its output while it still reads its input. If both are the same memory, each such write
-//! must wait for the earlier reads: a step waits for the steps and departures that read the overwritten blocks, and a
-//! receive waits for them before it is posted. [`in_place`] adds these waits. If a read follows a write of its own
-//! lane, waits do not help, and the input must be copied. Ranks that do not run in place wait for less, so a mixture of
-//! both has a cycle only if all ranks in place have one. The proof checks programs with these waits like any others
-//! (`prove.rs`).
+//! A proven schedule may write its output while it still reads its input. If input and output are the same memory, each
+//! such write must wait for the earlier reads: a step waits for the steps and departures that read the overwritten
+//! blocks, and a receive waits for them before it is posted. [`in_place`] adds these waits. If a read follows a write
+//! of its own lane, waits do not help, and the input must be copied. Ranks that do not run in place have fewer waits.
+//! So if there is no cycle when all ranks run in place, there is none when only some do. The proof checks programs with
+//! these waits like any others (`prove.rs`).
 
 use unisono_base::Span;
 use unisono_collective::{Collective, Kind};
 
 use super::{Arrival, Place, RankProgram, Step, Wait, runs::Runs, touches::region};
 
-/// Greatest number of entries in the table of reads, and of reads that writes are compared with; a rank that needs more
+/// The most entries in the table of reads, and the most reads with which writes are compared. A rank that needs more
 /// copies its input.
 const MOST_ENTRIES: usize = 1 << 22;
 
@@ -49,7 +49,8 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
     let mut entries = 0;
-    // Returns the waits of a write to `place` by step `by`, or by a message that step `by` consumes.
+    // Returns the waits of a write to `place`: a write by step `by` if `as_step`, otherwise by a message that step `by`
+    // consumes.
     let mut waits = |place: Place, len: u32, by: u32, as_step: bool| -> Option<Vec<Wait>> {
         let (1, span) = region(place, len) else { return Some(Vec::new()) };
         let mut waits = Vec::new();
@@ -63,7 +64,8 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
                 let same_lane = lanes[read.step as usize] == lanes[by as usize];
                 match read.departure {
                     None if as_step && read.step == by => {
-                        // This step reads each element before it writes it, if both have the same position.
+                        // If a step reads and writes the same positions, it reads each element before it writes the
+                        // element.
                         let moved = u64::from(read.span.start) + u64::from(offset);
                         if (moved, read.span.len) != (u64::from(span.start), len) {
                             return None;
@@ -113,7 +115,7 @@ fn reads(program: &RankProgram) -> Option<Runs<Vec<Read>>> {
         (entries <= MOST_ENTRIES).then_some(())
     };
     for (s, step) in (0u32..).zip(&program.steps) {
-        // A step without a target only sends, so its source is not read here.
+        // A step without a target only sends, so this step does not read its source.
         if step.to.is_some() {
             for place in [Some(step.a), step.b].into_iter().flatten() {
                 add(place, step.len, s, None)?;

@@ -2,8 +2,8 @@
 //! [`super`] explains the result.
 //!
 //! Parts of instructions are lowered in an order in which the schedule may run, and [`super::rank`] adds waits between
-//! clashing accesses. So memory is accessed in the proven order, whether lanes, dependencies (within a node or between
-//! nodes) or streams imply this order.
+//! clashing accesses. So memory is accessed in the proven order, independently of the lanes, dependencies and streams
+//! that imply this order.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, Span, StreamId, interrupt};
@@ -21,7 +21,7 @@ use crate::schedule::{Operand, Schedule};
 pub struct Lowered {
     pub blocking: Blocking,
     pub programs: Vec<RankProgram>,
-    /// Greatest number of messages that one lane receives.
+    /// The number of messages of the lane that receives most.
     pub most_arrivals: u32,
 }
 
@@ -52,13 +52,13 @@ pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, Stor
     })
 }
 
-/// Returns whether a collective's inputs and outputs are whole vectors, not one piece per rank, so that blocks may be
-/// cut off at any number of elements.
+/// Returns true if a collective's inputs and outputs are whole vectors, not one piece per rank. Then blocks may be cut
+/// off at any number of elements.
 pub fn serves_whole_vectors(kind: Kind) -> bool {
     matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Barrier)
 }
 
-/// Returns the tag of each stream at each sink: its index among the streams from the same rank to the same rank.
+/// Returns the tag of each stream at each sink: the index of the stream among the streams between the same two ranks.
 fn tags(schedule: &Schedule) -> Result<FxHashMap<(StreamId, NodeId), u32>, StoreError> {
     let mut counts: FxHashMap<(NodeId, NodeId), u32> = FxHashMap::default();
     let mut tags = FxHashMap::default();
@@ -80,8 +80,8 @@ struct Lowering<'a> {
     schedule: &'a Schedule,
     cut: &'a Cut,
     tags: FxHashMap<(StreamId, NodeId), u32>,
-    /// True if the collective's data are whole vectors, and each instruction so far read blocks of one alignment and
-    /// wrote output blocks at the positions of their input blocks.
+    /// True while the data of the collective are whole vectors, each instruction read blocks of one alignment, and each
+    /// output block was written at the position of its input block.
     aligned: bool,
     /// First input block of each message, by its stream and first element. An entry is removed when the sink receives
     /// the message, if there is only one sink.
@@ -133,7 +133,7 @@ impl Lowering<'_> {
             };
             sources.push(place);
         }
-        // A message received at a sink of the instruction need not be copied there.
+        // If a message is received at a sink of the instruction, it is not copied there.
         if let Some(at) = memory.iter().position(|sink| sources[0] == *sink) {
             memory.swap(0, at);
         }
@@ -196,13 +196,14 @@ impl Lowering<'_> {
             let (buffer, span) = region(sink, len);
             let shift = i64::from(align) - i64::from(span.start);
             self.ranks[node.index()].shift[buffer - 1].set(span, shift);
-            // The last blocks are cut off, so an output block must not hold an earlier input block.
+            // The last blocks may be cut off, so an output block must not hold an input block of another index.
             self.aligned &= buffer == 2 || shift == 0;
         }
         align
     }
 
-    /// Returns whether `id` is the first instruction of its rank that accesses `place`, and no other lane accesses it.
+    /// Returns true if `id` is the first instruction of its rank that accesses `place`, and no other lane accesses
+    /// `place`.
     fn is_fresh(&self, node: NodeId, id: InstrId, place: Place, len: u32) -> bool {
         let (buffer, span) = region(place, len);
         self.ranks[node.index()].first[buffer - 1].over(span).all(|(_, _, first)| !first.shared && first.instr == id.0)
@@ -271,7 +272,8 @@ impl Lowering<'_> {
         let arrivals = first_arrival..self.lane(node, part.lane).arrivals.len() as u32;
         let mut first_wait = self.ranks[node.index()].waits.len();
         if first {
-            // A dependency on another node only orders memory accesses, and the waits of accesses already do that.
+            // A dependency on another node only orders memory accesses, and the waits of these accesses already enforce
+            // the order.
             for &(_, earlier) in self.schedule.after(id) {
                 let lane = self.cut.flow.lane_of(earlier).0.wrapping_sub(self.ranks[node.index()].first_lane);
                 if self.cut.flow.node_of(earlier) == node && lane != part.lane {
@@ -290,7 +292,7 @@ impl Lowering<'_> {
         let sum =
             if sources[2.min(sources.len())..].contains(&target) { self.staging(node, part.lane)? } else { target };
         let mut left = sources[0];
-        // Messages arrive in the order of their sources, so each step waits for its own messages only.
+        // Messages arrive in the order of the sources, so each step waits for its own messages only.
         let landing: Vec<Place> =
             self.lane(node, part.lane).arrivals[first_arrival as usize..].iter().map(|a| a.place).collect();
         let mut taken = 0;
@@ -310,14 +312,14 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Adds the messages sent from `place` after the lane's last step so far.
+    /// Adds the messages that are sent from `place` after the last step of the lane so far.
     fn depart(&mut self, node: NodeId, part: &LanePiece, place: Place, streams: &[(StreamId, u32)]) {
         let rank = &mut self.ranks[node.index()];
         for &(stream, _) in streams {
             for &sink in self.schedule.stream_sinks(stream) {
                 let (buffer, span) = region(place, part.len);
                 if buffer > 0 {
-                    // The last step accessed the place, so it has already waited for the accesses that clash with this
+                    // The last step accessed this place, so it has already waited for all accesses that clash with this
                     // read.
                     rank.touches[buffer - 1].read(span, Access::Departure(rank.departures.len() as u32), |_| {});
                 }

@@ -15,15 +15,16 @@
 //!
 //! # Messages
 //! Both ends of a stream are cut wherever one of them is cut, and each piece becomes one message. So an instruction is
-//! cut if another one would take only a part of its message; the proof holds at every granularity. Sums of three or
-//! more sources become chains of two. If a copy is the first access of its rank to its destination, and no other lane
-//! accesses it, the message is received there; otherwise it is received in a slot of scratch memory.
+//! cut if another instruction would take only a part of its message. The proof holds at every granularity. Sums of
+//! three or more sources become chains of two. A message is received directly at the destination of a copy if the copy
+//! is the first access of its rank to this destination, and no other lane accesses it. Otherwise the message is
+//! received in a slot of scratch memory.
 //!
 //! # No deadlock without buffers
 //! Streams can hold their whole length, but MPI may delay a message until its receive is posted. In the programs a send
 //! ends only after its receive was posted, memory is overwritten only after sends from it have ended, and a slot is
 //! reused only after its last use. Slots are added until this order has no cycle. With a slot for each message there is
-//! no cycle, because receives are then posted at the start, and everything else follows the proven order.
+//! no cycle, because all receives are then posted at the start, and all other events follow the proven order.
 //!
 //! # Proven again
 //! The proof of the schedule does not carry over to the programs. `prove.rs` proves the programs themselves, and only
@@ -61,8 +62,8 @@ pub enum Place {
     Tmp(u32),
 }
 
-/// One step of a lane: `to = a + b`, where `+` is the operator. Without `b` the step copies `a`; without `b` and `to`
-/// it only sends.
+/// One step of a lane: `to = a + b`, where `+` is the operator. If `b` is `None`, the step copies `a`; if `b` and `to`
+/// are `None`, it only sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     /// Number of blocks of each of the step's places.
@@ -85,7 +86,7 @@ pub struct Step {
 pub enum Wait {
     /// The step in this row has completed.
     Step(u32),
-    /// The message in this row has left its place, which may be overwritten.
+    /// The message in this row has been sent from its place, which may now be overwritten.
     Departure(u32),
 }
 
@@ -143,10 +144,10 @@ pub struct Facts {
     /// True if all ranks whose results must be equal get the same bits, also in floating point, except for the bits of
     /// a NaN.
     pub repeatable: bool,
-    /// True if the input may be in the output, with the programs of [`in_place()`].
+    /// True if the programs of [`in_place()`] exist, which run with the input in the output.
     pub in_place: bool,
-    /// Digest of the results' expressions ([`crate::verify::Proof::expression_class`]): schedules of one collective
-    /// with equal digests give the same bits, under the conditions of `repeatable`. Empty if the proof has none.
+    /// Digest of the results' expressions ([`crate::verify::Proof::expression_class`]). Schedules of one collective
+    /// with equal digests give the same bits, under the conditions of `repeatable`. Empty if the proof has no digest.
     pub expression: String,
     /// Method of the proof: `exact` or `fingerprint`.
     pub method: String,
@@ -154,7 +155,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns whether the schedule can run on `elements` elements of the collective.
+    /// Returns true if the schedule can run on `elements` elements of the collective.
     pub fn serves(&self, elements: u64) -> bool {
         self.blocking == Blocking::Any || elements.is_multiple_of(u64::from(self.collective.elements.max(1)))
     }
@@ -163,8 +164,8 @@ impl Facts {
 /// Expressions of the elements of a result, as found by the proof of the programs. A file does not contain them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Elements {
-    /// Digest of the expression that all elements of a result have, for every served count; `None` if elements have
-    /// different expressions, or too many combinations.
+    /// The digest of the expression of all elements, for every served count. `None` if elements have different
+    /// expressions, or if the expression has too many combinations.
     pub class: Option<String>,
     /// The expression itself ([`crate::verify::Proof::element_expression`]).
     pub expression: Option<Expression>,
@@ -216,7 +217,7 @@ pub enum StoreError {
     NotProved(#[from] Unsound),
 }
 
-/// Greatest tag that every MPI library accepts; messages use the tags below it.
+/// The greatest tag that every MPI library accepts. Messages use smaller tags.
 const MOST_TAGS: u32 = 32_767;
 
 /// Converts a proven schedule into programs of messages, and proves these programs.
@@ -240,7 +241,7 @@ pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let mut slots = 2;
     loop {
         let mut lowered = lower::lower(schedule, &cut, slots)?;
-        // With a slot for each message, receives are posted at the start, and everything else follows the proven order.
+        // With a slot for each message, receives are posted at the start, and all other events follow the proven order.
         let endless = slots >= lowered.most_arrivals;
         let order = order::order(&lowered.programs);
         if endless || order.is_ok() {

@@ -1,10 +1,10 @@
 //! The order in which programs run if no message is buffered: steps, posted receives and ended sends of all ranks.
 //!
-//! Edges lead from a step to the next step of its lane, and from a receive to the next receive; from a step or a send
-//! to the events that wait for it; from a receive to the step that consumes its message, and from a step to its sends;
-//! and for each message from the sending step to the consuming step, and from the posted receive to the end of the
-//! send. This last edge models a rendezvous. A library that buffers some messages has fewer edges, so an order without
-//! a cycle is valid for every library.
+//! Edges lead from a step to the next step of its lane, and from a receive to the next receive of its lane; from a step
+//! or a send to the events that wait for it; from a receive to the step that consumes its message; and from a step to
+//! its sends. For each message, edges also lead from the sending step to the consuming step, and from the posted
+//! receive to the end of the send. This last edge models a rendezvous. A library that buffers some messages has fewer
+//! edges, so an order without a cycle is valid for every library.
 
 use std::ops::Range;
 
@@ -117,7 +117,7 @@ impl Ends {
         }
         for (ends, sent) in [(&mut ends.sent, true), (&mut ends.received, false)] {
             ends.sort_unstable_by_key(|end| (end.key, end.row));
-            // The order of messages is not defined if two lanes post them.
+            // If two lanes post messages of one peer and tag, the order of these messages is not defined.
             if let Some(two) = ends.windows(2).find(|two| two[0].key == two[1].key && two[0].lane != two[1].lane) {
                 let (peer, tag) = two[0].key;
                 let (from, to) = if sent { (rank, peer) } else { (peer, rank) };
@@ -136,12 +136,13 @@ struct Links {
     sender: Vec<u32>,
 }
 
-/// Pairs sends with receives as MPI does: messages of one sender, receiver and tag in the order of posting.
+/// Pairs sends with receives as MPI does: messages with the same sender, receiver and tag are paired in the order of
+/// posting.
 fn pair(programs: &[RankProgram], numbers: &Numbers, ends: &[Ends]) -> Result<(Vec<Message>, Links), Unsound> {
     let count = numbers.first[programs.len()];
     let mut links = Links { partner: vec![0; count], sender: vec![0; count] };
     let mut messages = Vec::with_capacity(ends.iter().map(|ends| ends.sent.len()).sum());
-    // Senders ascend, as the senders in the list of each receiver do.
+    // In the list of each receiver, senders ascend, as they do in this loop.
     let mut next = vec![0_usize; ends.len()];
     for (from, sends) in (0u32..).zip(ends) {
         for send in &sends.sent {
@@ -169,7 +170,7 @@ fn pair(programs: &[RankProgram], numbers: &Numbers, ends: &[Ends]) -> Result<(V
     }
 }
 
-/// Returns sender, receiver and tag of the first message that is received and not paired.
+/// Returns the sender, receiver and tag of the first received message that has no send.
 fn first_left(ends: &[Ends], next: &[usize]) -> Option<(u32, u32, u32)> {
     let left = (0u32..).zip(ends).zip(next).filter_map(|((to, ends), &next)| Some((to, ends.received.get(next)?.key)));
     left.map(|(to, (from, tag))| (from, to, tag)).min()
@@ -195,8 +196,8 @@ pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
     if left > 0 { Err(Unsound::Circle { events: left as u64 }) } else { Ok(Order { events: run.events, messages }) }
 }
 
-/// State of an event that no lane waits for and that has not happened, and of one that has; otherwise it is the first
-/// of the lanes that wait for it.
+/// The state of an event: [`HAPPENED`]; [`OPEN`] if it has not happened and no lane waits for it; otherwise the first
+/// lane that waits for it.
 const OPEN: u32 = u32::MAX;
 const HAPPENED: u32 = u32::MAX - 1;
 
@@ -206,13 +207,14 @@ struct Progress {
     has_steps: bool,
     /// Rows that remain.
     rows: Range<u32>,
-    /// The waits and arrivals of the first of them that are known to have happened, so that each is checked once.
+    /// For the first remaining row, the number of its waits and arrivals that are known to have happened. Each is
+    /// checked only once.
     checked: usize,
     /// The next lane that waits for the same event, or [`OPEN`].
     waits_too: u32,
 }
 
-/// A run of all programs, in which each lane goes on as far as it can before another one does.
+/// A run of all programs. Each lane runs as far as it can before another lane runs.
 struct Run<'a> {
     programs: &'a [RankProgram],
     numbers: Numbers,
@@ -275,8 +277,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the first event that must precede a step or a posted receive and has not happened, after its place among
-    /// the waits and then the arrivals of the row; those before `checked` have happened.
+    /// Returns the first event that must precede a step or a posted receive and has not happened, after the event's
+    /// position in the list of the row's waits, then arrivals. The positions before `checked` have happened.
     fn awaited(&self, rank: u32, event: Event, checked: usize) -> Option<(usize, usize)> {
         let p = &self.programs[rank as usize];
         let number = |event| self.numbers.of(p, rank as usize, event);

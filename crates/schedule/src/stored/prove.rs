@@ -29,8 +29,7 @@ use super::{
 };
 use crate::verify::{Method, Proof, verify};
 
-/// Programs with at least this many steps, of all ranks together, have their memory checked concurrently with their
-/// contents.
+/// The least number of steps, of all ranks together, from which memory and contents are checked concurrently.
 const LONG: usize = 1 << 12;
 
 /// Reasons for which programs are not proven.
@@ -107,7 +106,7 @@ impl Stored {
         let order = match order {
             Some(order) => order,
             None => match aliased.as_deref().map(order::order) {
-                // Programs in place wait for the same events and more.
+                // The order of programs in place is also an order of the other programs, which have fewer waits.
                 Some(Ok(order)) => order,
                 _ => {
                     aliased = None;
@@ -115,7 +114,7 @@ impl Stored {
                 }
             },
         };
-        // A plan serves all operators of its class, of which floating-point minima are the hardest to repeat.
+        // A plan serves all operators of its class. Of these, floating-point minima are the hardest to repeat.
         let strictest = match class_of(&c) {
             OperatorClass::Commutative => Collective { operator: Operator::Min, dtype: Dtype::F32, ..c },
             OperatorClass::None | OperatorClass::Ordered => c,
@@ -184,7 +183,7 @@ impl Stored {
     }
 }
 
-/// Checks the memory accesses of every rank; if `offset(rank)` is given, with the rank's input at this block of its
+/// Checks the memory accesses of every rank. If `offset(rank)` is given, the rank's input starts at this block of its
 /// output.
 fn check_windows(
     programs: &[RankProgram],
@@ -214,8 +213,8 @@ fn in_place_programs(programs: &[RankProgram], c: &Collective) -> Option<Vec<Ran
     parallel::map(&ranks, |&rank| in_place(&programs[rank as usize], c, rank)).collect()
 }
 
-/// Returns whether the memory accesses of programs in place are ordered. `events` are those of each rank, in an order
-/// that need not satisfy the waits in place.
+/// Returns true if the memory accesses of programs in place are ordered. `events` is an order of the events of each
+/// rank, which need not satisfy the waits of the programs in place.
 fn runs_in_place(aliased: &[RankProgram], events: &[Vec<Event>], c: &Collective) -> bool {
     let is_sound = |events: &[Vec<Event>]| check_windows(aliased, events, |rank| offset(c, rank)).is_ok();
     if events.iter().zip(aliased).all(|(events, program)| has_waits(events, program)) {
@@ -224,7 +223,7 @@ fn runs_in_place(aliased: &[RankProgram], events: &[Vec<Event>], c: &Collective)
     order::order(aliased).is_ok_and(|order| is_sound(&order.events))
 }
 
-/// Returns whether each event of a rank follows the events that the program makes it wait for.
+/// Returns true if each event of a rank comes after all events that the program makes it wait for.
 fn has_waits(events: &[Event], p: &RankProgram) -> bool {
     let (mut steps, mut departures) = (vec![false; p.steps.len()], vec![false; p.departures.len()]);
     events.iter().all(|&event| {
@@ -262,7 +261,8 @@ pub fn bounds(p: &RankProgram, c: &Collective, blocking: Blocking, rank: u32) ->
             Place::Out(start) => (start, c.output_len(rank)),
             Place::Tmp(start) => (start, p.scratch_blocks),
         };
-        // If blocks are cut off with the vector, a block in a user's buffer must be at the position of its input block.
+        // If blocks are cut off at the end of the vector, a block in a user's buffer must be at the position of its
+        // input block.
         let aligned = match (blocking, place) {
             (Blocking::Equal, _) => align == 0,
             (Blocking::Any, Place::Tmp(_)) => u64::from(align) + u64::from(len) <= u64::from(c.elements),

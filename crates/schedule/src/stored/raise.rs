@@ -1,8 +1,9 @@
 //! Converts programs to a schedule, so that the proof of schedules applies to them: order, completeness, repeatability.
 //!
 //! A message becomes a stream. One instruction pushes it directly after the step that sends it, and one instruction
-//! pops it directly before the step that consumes it. Both times are within the period in which the library may read or
-//! write the message; [`super::windows`] checks that nothing else accesses its memory in that period.
+//! pops it directly before the step that consumes it. Both instructions are within the period in which the library may
+//! read or write the message. [`super::windows`] checks that no other access to the memory of the message is in this
+//! period.
 
 use unisono_base::{InstrId, NodeId, StreamId};
 use unisono_collective::Collective;
@@ -105,7 +106,8 @@ impl Raised {
             main = main.or(Some(push));
             last = Some(push);
         }
-        // A step that neither writes nor sends becomes a copy to unused memory, which keeps its position in the lane.
+        // A step that neither writes nor sends becomes a copy to unused memory, so that it keeps its position in the
+        // lane.
         let last = last.unwrap_or_else(|| {
             let nowhere = b.scratch(node, step.len);
             b.combine(node, lane, step.len, &[operand(step.a)], &[Operand::Tmp(nowhere)])

@@ -78,8 +78,8 @@ pub struct Sum {
 }
 
 impl Rank {
-    /// Creates a rank without steps; its lanes may have `slots` slots for messages, or more if an instruction needs
-    /// them.
+    /// Creates a rank without steps. Its lanes may have `slots` slots for messages, or more if an instruction needs
+    /// more.
     pub fn new(schedule: &Schedule, node: NodeId, slots: u32) -> Self {
         let lanes = schedule.lanes(node);
         let mut first: [Runs<First>; 2] = Default::default();
@@ -120,7 +120,7 @@ impl Rank {
         Ok(start)
     }
 
-    /// Adds `wait` to the table of waits, unless its rows from `first` on contain it.
+    /// Adds `wait` to the table of waits, unless a row from `first` on contains it.
     pub fn wait(&mut self, first: usize, wait: Await) {
         if !self.waits[first..].contains(&wait) {
             self.waits.push(wait);
@@ -133,7 +133,7 @@ impl Rank {
         let (buffer, span) = region(place, len);
         self.touches[buffer - 1].write(span, access, |earlier| found.push(earlier));
         for earlier in found {
-            // Receives are posted ahead of their lane's steps, so they wait for steps of their own lane too.
+            // Receives may be posted before the steps of their lane, so they wait for steps of their own lane too.
             let wait = match earlier {
                 Access::Step(lane, row) | Access::Arrival(lane, row) => Await::Step(lane, row),
                 Access::Departure(departure) => Await::Departure(departure),
@@ -159,7 +159,8 @@ impl Rank {
                 Access::Step(other, earlier) | Access::Arrival(other, earlier) if other != lane => {
                     self.wait(first_wait, Await::Step(other, earlier));
                 }
-                // The access precedes the step in its own lane, or is a message that the step consumes.
+                // The access comes earlier in the same lane, or is a message that the step consumes. So no wait is
+                // needed.
                 Access::Step(..) | Access::Arrival(..) => {}
                 Access::Departure(departure) => self.wait(first_wait, Await::Departure(departure)),
             }
@@ -182,7 +183,7 @@ impl Rank {
         self.lanes[part.lane as usize].steps.push(step);
     }
 
-    /// Returns the finished program, with the steps of all lanes numbered, and with all alignments 0 unless `aligned`.
+    /// Returns the finished program, with the steps of all lanes numbered. All alignments are 0 unless `aligned`.
     pub fn finish(mut self, aligned: bool) -> RankProgram {
         let mut program = RankProgram { scratch_blocks: self.scratch, ..RankProgram::default() };
         let mut first_step = Vec::new();

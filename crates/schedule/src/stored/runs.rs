@@ -1,4 +1,4 @@
-//! An interval map from blocks to values. Its cost depends on the number of intervals, not of blocks.
+//! An interval map from blocks to values. Its cost depends on the number of intervals, not on the number of blocks.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ impl<T: Clone> Runs<T> {
     pub fn over(&self, span: Span) -> impl Iterator<Item = (u64, u64, &T)> {
         let (start, end) = (u64::from(span.start), span.end());
         let within = self.0.range(start..end);
-        // Intervals are disjoint, so no earlier one reaches into an interval that begins at `start`.
+        // Intervals are disjoint, so no earlier interval reaches into an interval that begins at `start`.
         let begins = within.clone().next().is_some_and(|(&from, _)| from == start);
         let earlier = if begins { None } else { self.0.range(..start).next_back() };
         let before = earlier.filter(|(_, (to, _))| *to > start && end > start);
         before.into_iter().chain(within).map(move |(&from, (to, value))| (from.max(start), (*to).min(end), value))
     }
 
-    /// Returns the value of the interval that covers exactly the blocks of `span`, if there is one.
+    /// Returns the value of the interval that equals `span`; `None` if there is no such interval.
     pub fn exactly(&mut self, span: Span) -> Option<&mut T> {
         let found = self.0.get_mut(&u64::from(span.start));
         found.filter(|(to, _)| *to == span.end()).map(|(_, value)| value)
@@ -49,8 +49,8 @@ impl<T: Clone> Runs<T> {
         self.0.insert(start, (end, value));
     }
 
-    /// Calls `f` with the value of every interval in `span`; intervals are cut at the ends of `span`, and gaps get the
-    /// value `empty()` first.
+    /// Calls `f` with the value of every interval in `span`. Intervals are first cut at the ends of `span`, and gaps
+    /// get the value `empty()`.
     pub fn update(&mut self, span: Span, empty: impl Fn() -> T, mut f: impl FnMut(&mut T)) {
         if let Some(same) = self.exactly(span) {
             f(same);
@@ -73,7 +73,7 @@ impl<T: Clone> Runs<T> {
         }
     }
 
-    /// Cuts the interval that contains `at` in two; the second one starts at `at`.
+    /// Cuts the interval that contains `at` in two. The second interval starts at `at`.
     fn cut(&mut self, at: u64) {
         if let Some((_, (end, value))) = self.0.range_mut(..at).next_back()
             && *end > at

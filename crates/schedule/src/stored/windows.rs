@@ -128,7 +128,8 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
     let clocks = Clocks::new(p, rank, events, &producers)?;
-    // Pairs of a departure and a step or receive that waits for its end, sorted; receives are numbered after all steps.
+    // Pairs of a departure, and a step or receive that waits for its end, sorted. Receives are numbered after all
+    // steps.
     let mut waiters: Vec<(u32, usize)> = Vec::new();
     let step_waits = p.steps.iter().map(|s| &s.waits);
     for (row, waits) in step_waits.chain(p.arrivals.iter().map(|a| &a.waits)).enumerate() {
@@ -146,7 +147,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
     };
     let is_ordered = |earlier: Access, later: Access| {
         let row = row_of(later);
-        // A departure starts when its step is done; any other access starts with its own event.
+        // A departure starts when its step has completed. Any other access starts with its own event.
         let within = |step: u32| !matches!(later, Access::Arrival(_)) && row == step as usize;
         match earlier {
             Access::Step(s) => clocks.step_is_before(s, row) || (matches!(later, Access::Departure(_)) && within(s)),
@@ -163,7 +164,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
             }
         }
     };
-    // Memory of a place; if `offset` is given, the input is a range of the output.
+    // Returns the memory of a place. If `offset` is given, the input is a range of the output.
     let place = |place: Place, len: u32| match (region(place, len), offset) {
         ((0, span), Some(offset)) => {
             let start = u64::from(span.start) + u64::from(offset);
@@ -193,7 +194,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
                 if step.to.is_some() {
                     for source in [Some(step.a), step.b].into_iter().flatten() {
                         let (buffer, span) = place(source, step.len)?;
-                        // If source and target begin at the same place, each element is read before it is written.
+                        // If source and target begin at the same place, each element is read before it is overwritten.
                         if to.is_some_and(|(b, t)| b == buffer && t != span && t.overlaps(span)) {
                             return Err(Unsound::Shifted { rank, step: s });
                         }

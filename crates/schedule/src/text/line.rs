@@ -9,11 +9,11 @@ pub struct ParseError {
     pub message: String,
 }
 
-/// One line without its comment, read from left to right.
+/// One line without its comment. The cursor moves from left to right.
 pub struct Line<'a> {
     pub number: usize,
     rest: &'a str,
-    /// True if white space is required where a token has a space, and forbidden elsewhere.
+    /// True if white space is required at the spaces of a token, and forbidden elsewhere.
     exact: bool,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Line<'a> {
         Self { number, rest: code.trim(), exact: false }
     }
 
-    /// Returns a line of the schedule itself, where white space is fixed so that all readers agree.
+    /// Returns a line of the schedule itself. White space is fixed there, so that all readers agree.
     pub(super) fn exact(number: usize, text: &'a str) -> Result<Self, ParseError> {
         let code = text.split_once(';').map_or(text, |(code, _)| code);
         let line = Self { number, rest: code.trim_matches(BLANKS), exact: true };

@@ -98,10 +98,10 @@ fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
 
 struct Reader {
     builder: Builder,
-    /// The facts about the whole schedule that were read, each with its line; a file states each once.
+    /// The properties of the whole schedule that were read, each with its line. A file states each property once.
     stated: Vec<(&'static str, usize)>,
     phases: Vec<String>,
-    /// Node whose instructions are being read, with its current lane; `None` before the first node.
+    /// The node whose instructions are being read, and the current lane; `None` before the first node.
     node: Option<(NodeId, u32)>,
     instrs: u32,
     streams: u32,

@@ -1,8 +1,9 @@
 //! The memory and steps that one proof may use.
 //!
 //! A short schedule can have very large contents: thirty copies, each of twice the length, make a billion segments. So
-//! the proof counts its memory while contents grow. A schedule of at most [`SHORT`] instructions, as in files below one
-//! megabyte, gets 0.67 GB of contents and about half a minute; longer schedules get the limits of the process.
+//! the proof counts its memory while contents grow. For a schedule of at most [`SHORT`] instructions, as in files below
+//! one megabyte, contents may take 0.67 GB and about half a minute. For longer schedules the limits of the process
+//! apply.
 
 use unisono_base::limits;
 
@@ -30,7 +31,7 @@ impl Allowance {
         Self { units, steps, instructions, short }
     }
 
-    /// Consumes `units` of 8 bytes and `steps`; returns whether enough were left.
+    /// Consumes `units` of 8 bytes and `steps` steps. Returns true if enough were left.
     #[inline]
     #[must_use]
     pub fn take(&mut self, units: u64, steps: u64) -> bool {

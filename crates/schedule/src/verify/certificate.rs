@@ -64,18 +64,19 @@ enum Reason {
     End,
     /// `of` precedes the predecessor in its lane, and the predecessor starts.
     Start,
-    /// `of` is that of an earlier fact, whose `at` is the predecessor or an earlier instruction of its lane.
+    /// An earlier fact has the same `of`, and its `at` is the predecessor or an earlier instruction in the
+    /// predecessor's lane.
     Fact(u32),
 }
 
-/// Time of an instruction, its start or its end, by which another instruction has completed.
+/// The time of an instruction, its start or its end, by which another instruction has completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Over {
     AtEnd,
     AtStart,
 }
 
-/// Returns the index of a search state in tables with two rows for each instruction.
+/// Returns the row of a search state, in tables with two rows for each instruction.
 fn state(id: InstrId, over: Over) -> usize {
     2 * id.index() + usize::from(over == Over::AtStart)
 }
@@ -91,8 +92,8 @@ struct Evidence<'a> {
     /// For a pair (first lane, second lane): the latest instruction of the second lane that has completed before the
     /// next instruction of the first lane starts.
     known: FxHashMap<(LaneId, LaneId), InstrId>,
-    /// For each state, the number of the last search that reached it; `before` has the state from which it was reached,
-    /// and true if the later state is that of the next instruction in the lane.
+    /// For each state, the number of the last search that reached it. `before` has the state from which it was reached,
+    /// and true if the two states belong to consecutive instructions of a lane.
     reached: Vec<u32>,
     before: Vec<(u32, bool)>,
     search: u32,
@@ -156,7 +157,8 @@ impl<'a> Evidence<'a> {
 
     /// Finds facts that imply that `earlier` is over before the start of `later`.
     fn explain(&mut self, earlier: InstrId, later: InstrId) -> bool {
-        // Most orders follow from lanes and dependencies of the node alone, and the search within one node is short.
+        // Most orders follow from lanes and dependencies of the node alone, and a search within one node is short. So
+        // this search comes first.
         match self.find(earlier, later, false).or_else(|| self.find(earlier, later, true)) {
             Some(last) => {
                 self.keep(earlier, last);
@@ -242,8 +244,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Returns the time of `at` by which an instruction is over, if this instruction is over at time `over` of `via`;
-    /// `None` if no dependency or stream from `via` to `at` implies such a time.
+    /// Returns the time of `at` by which an instruction has completed, if this instruction has completed at time `over`
+    /// of `via`. `None` if no dependency or stream from `via` to `at` implies such a time.
     fn level(&self, via: InstrId, at: InstrId, over: Over) -> Option<Over> {
         if self.schedule.after(at).iter().any(|d| d.1 == via) {
             return Some(Over::AtStart);
@@ -257,8 +259,9 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Returns the time of the popping instruction by which an instruction has completed that had completed at time `over`
-/// of the pushing one; `None` if the stream implies none. `pushed` and `popped` are their ranges of the stream.
+/// Returns the time of the popping instruction by which a third instruction has completed, if this instruction has
+/// completed at time `over` of the pushing instruction. `None` if the stream implies no such time. `pushed` and
+/// `popped` are the ranges of the stream.
 fn across(pushed: Span, popped: Span, over: Over) -> Option<Over> {
     let last = u64::from(popped.start) + 1 >= pushed.end();
     if last || over == Over::AtStart && popped.start >= pushed.start {
@@ -270,7 +273,7 @@ fn across(pushed: Span, popped: Span, over: Over) -> Option<Over> {
     }
 }
 
-/// Accesses to a buffer so far: disjoint intervals by their start, each with its end and with the latest read and the
+/// The accesses to a buffer so far: disjoint intervals by their start. Each has its end, and the latest read and the
 /// latest write of each lane.
 #[derive(Default)]
 struct Touched(BTreeMap<u64, (u64, Vec<Touch>)>);
@@ -283,7 +286,7 @@ struct Touch {
 }
 
 impl Touched {
-    /// Adds an access, and returns, for each other lane, its latest earlier access that clashes.
+    /// Adds an access. Returns, for each other lane, the latest earlier access that clashes with it.
     fn touch(&mut self, lane: LaneId, id: InstrId, span: Span, writes: bool) -> Vec<InstrId> {
         let (start, end) = (u64::from(span.start), span.end());
         self.cut(start);
@@ -310,7 +313,7 @@ impl Touched {
         latest.into_values().collect()
     }
 
-    /// Cuts the interval that contains `at` in two; the second one starts at `at`.
+    /// Cuts the interval that contains `at` in two. The second interval starts at `at`.
     fn cut(&mut self, at: u64) {
         if let Some((_, (end, touches))) = self.0.range_mut(..at).next_back()
             && *end > at

@@ -1,12 +1,13 @@
 //! Clocks of lanes, propagated through a topological order: the instructions that are over when an instruction starts.
 //!
 //! An instruction accesses memory from its start to its completion, at any granularity. `J` is ordered after `I` if the
-//! completion of `I` precedes the start of `J`. This follows from the closure of two rules. An instruction is `done`
-//! with respect to `I` if its end comes after the completion of `I`, and `whole` if its start does:
+//! completion of `I` precedes the start of `J`. Two rules, applied repeatedly, prove this. With respect to `I`, an
+//! instruction is `done` if its end comes after the completion of `I`, and `whole` if its start comes after the
+//! completion of `I`:
 //!
-//! * the next instruction of a lane after a done one, and an instruction that waits for a done one, are whole;
-//! * an instruction that pops the last element that a done instruction pushes, or any element that a whole one pushes,
-//!   is done. It is whole if this element is the first that it pops from the stream.
+//! * if an instruction is done, the next instruction of its lane and all instructions that wait for it are whole;
+//! * an instruction is done if it pops the last element that a done instruction pushes, or any element that a whole
+//!   instruction pushes. It is whole if this element is the first that it pops from the stream.
 //!
 //! A lane runs in order, so the instructions of a lane that are over before `J` are all instructions up to one of them:
 //! the lane's clock at `J`. Each lane has one clock for the start of `J` (`whole`) and one for its end (`done`). A
@@ -43,8 +44,8 @@ struct Step {
 struct Edge {
     /// Position of the successor in the order.
     to: u32,
-    /// The predecessor's clock that holds at the start of the successor; `done` is the clock that holds at the
-    /// successor's end.
+    /// The clock of the predecessor that holds at the start of the successor; `done` is the clock that holds at the end
+    /// of the successor.
     whole: Over,
     done: Over,
 }
@@ -63,7 +64,7 @@ pub struct OverAllowance;
 /// Instructions in topological order, with the edges between them. Sweeps read these tables from front to back.
 pub struct Clocks<'a> {
     flow: &'a Flow,
-    /// Lowest instruction id; `rank` has the position of each instruction in the order, from `first` on.
+    /// The lowest instruction id. `rank` has the position in the order of each instruction from `first` on.
     first: usize,
     rank: Vec<u32>,
     steps: Vec<Step>,
@@ -100,7 +101,7 @@ impl<'a> Clocks<'a> {
             let after = next_in_lane(schedule, flow, id).into_iter().chain(dependents.of(id).iter().copied());
             let after = after.filter_map(|next| rank.get(next.index().checked_sub(first)?));
             edges.extend(after.map(|&to| Edge { to, whole: Over::Done, done: Over::Done }));
-            // A stream never leads to its own node.
+            // A stream always leads to other nodes, so clocks of one node ignore streams.
             for (stream, span) in flow.pushes(schedule, id).filter(|_| streams) {
                 let last = span.start + (span.len - 1);
                 let readers = flow.readers_by_sink(stream).flat_map(|r| Flow::touching(r, span));
@@ -173,7 +174,7 @@ impl<'a> Clocks<'a> {
                 }
             }
         }
-        // The front is empty with or without this error, so another sweep may follow.
+        // The front is empty in both cases, so another sweep may follow.
         if over { Err(OverAllowance) } else { Ok(()) }
     }
 }
@@ -182,15 +183,16 @@ fn raise(clock: &mut [u32], to: &[u32]) {
     clock.iter_mut().zip(to).for_each(|(mine, &other)| *mine = other.max(*mine));
 }
 
-/// Instructions that were reached and not visited yet, by their position, each with its clock.
+/// The instructions that were reached but not visited yet, by their position, each with its clock.
 #[derive(Default)]
 struct Front {
-    /// One bit for each position; `filled` has one bit for each word of `reached` that is not 0.
+    /// One bit for each position. `filled` has one bit for each word of `reached`, set if the word is not 0.
     reached: Vec<u64>,
     filled: Vec<u64>,
     /// All words of `filled` before this index are 0.
     from: usize,
-    /// Index of each reached position's clock in `clocks`: `width` numbers, first `whole` of each lane, then `done`.
+    /// The index in `clocks` of the clock of each reached position. A clock has `width` numbers: first `whole` of each
+    /// lane, then `done` of each lane.
     slot: Vec<u32>,
     width: usize,
     clocks: Vec<u32>,
@@ -207,7 +209,7 @@ impl Front {
         }
     }
 
-    /// Prepares for clocks of `lanes` lanes; no position may be reached yet.
+    /// Prepares the front for clocks of `lanes` lanes. It must be empty.
     fn start(&mut self, lanes: usize) {
         self.width = 2 * lanes;
         self.clocks.clear();
@@ -234,7 +236,7 @@ impl Front {
         &mut self.clocks[self.slot[at] as usize * self.width..][..self.width]
     }
 
-    /// Removes the first reached position and returns it, or `None` if no position is left; copies its clock to `into`.
+    /// Removes the first reached position, copies its clock to `into`, and returns it; `None` if no position is left.
     fn pop(&mut self, into: &mut [u32]) -> Option<u32> {
         let ahead = self.filled[self.from..].iter().position(|&w| w != 0);
         self.from = ahead.map_or(self.filled.len(), |ahead| self.from + ahead);

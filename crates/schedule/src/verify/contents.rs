@@ -29,7 +29,7 @@ const NAME_BYTES: usize = 16;
 type Classes = Vec<(Span, u32)>;
 
 pub enum Stopped {
-    /// The sets of contributions need more memory than allowed. The findings so far are definite.
+    /// The sets of contributions need more memory than allowed. The findings so far are valid.
     OverBudget(Diagnostics),
     /// The proof needs more memory or time than allowed.
     OverAllowance,
@@ -98,7 +98,7 @@ enum Wrong {
 struct Machine<'a, C> {
     schedule: &'a Schedule,
     roundings: &'a Roundings,
-    /// Number of elements popped at each row of the table of sinks, for streams with several sinks.
+    /// For streams with several sinks, the number of elements popped, by row of the table of sinks.
     popped: Vec<u32>,
     expressions: &'a mut Expressions,
     contributions: &'a mut C,
@@ -109,7 +109,7 @@ struct Machine<'a, C> {
     /// For each stream with several sinks, the number of sinks that have not popped all of it. At 0 the stream's
     /// contents are freed.
     waiting_sinks: Vec<u32>,
-    /// Faults, and whether each was reported. A segment with the value `END + k` has the fault of row `k`.
+    /// The faults, each with true if it was reported. A segment with the value `END + k` has the fault of row `k`.
     wrong: Vec<(Wrong, bool)>,
     findings: Diagnostics,
 }
@@ -177,7 +177,7 @@ pub fn run<C: Contributions>(
 
 impl<C: Contributions> Machine<'_, C> {
     /// Replaces `into` by the contents of a source, with positions counted from 0; popped elements leave their stream.
-    /// Elements that nothing has written get the value [`LOST`]; the first span of them is reported here.
+    /// Elements that were never written get the value [`LOST`], and the first span of such elements is reported.
     #[inline]
     fn read(
         &mut self,
@@ -257,7 +257,7 @@ impl<C: Contributions> Machine<'_, C> {
             let end = a.end().min(b.end());
             let (x, y) = (a.index.wrapping_add(at - a.start), b.index.wrapping_add(at - b.start));
             let value = if a.value >= END || b.value >= END {
-                // Lost values were already reported, so they take precedence over faults.
+                // A lost value was already reported, so it takes precedence over a fault.
                 if a.value >= END && (b.value < END || a.value >= b.value) { a.value } else { b.value }
             } else if x != y {
                 let wrong = Wrong::Misaligned { instr: id, elements: (x, y) };
@@ -468,7 +468,7 @@ impl<C: Contributions> Machine<'_, C> {
             let span = Span::new(segment.start, segment.len);
             let wanted = required.input_start + (span.start - required.span.start);
             if segment.value == LOST {
-                // The read of this value was already reported.
+                // The read of this lost value was already reported.
             } else if segment.value >= END {
                 self.report(segment.value);
             } else if segment.index != wanted {
@@ -486,7 +486,7 @@ impl<C: Contributions> Machine<'_, C> {
                     format!("out{span} of rank {rank} must be the input of rank {wanted}; it is 0 plus that, so -0 becomes +0")
                 });
             } else if of_all && alike.get(classes.len()).is_some_and(|other| other.1 == segment.value) {
-                // The same expression was already compared for the other rank.
+                // An expression that was already compared for the other rank is not compared again.
             } else if let Err(why) = self.contributions.judge(segment.value, required.wanted) {
                 self.findings.push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));
             }
@@ -500,7 +500,7 @@ impl<C: Contributions> Machine<'_, C> {
         }
     }
 
-    /// Reports a fault that has reached an output, once, at the instruction that caused it.
+    /// Reports a fault that reached an output. Each fault is reported once, at the instruction that caused it.
     fn report(&mut self, value: u32) {
         let (wrong, reported) = &mut self.wrong[(value - END) as usize];
         if std::mem::replace(reported, true) {
@@ -527,8 +527,8 @@ fn write(memory: &mut Memory, span: Span, contents: &[Segment]) -> (usize, usize
     (before, memory.allocated(), steps)
 }
 
-/// Appends the segments of `start .. start + len`, with positions counted from `start`. Gaps get the value [`LOST`];
-/// the first gap, if any, is returned. Ends early after more than `most` segments.
+/// Appends the segments of `start .. start + len`, with positions counted from `start`. Gaps get the value [`LOST`].
+/// Returns the first gap; `None` without gaps. Stops early after more than `most` segments.
 #[inline]
 fn fill<'a>(
     segments: impl Iterator<Item = &'a Segment>,

@@ -54,7 +54,7 @@ impl Expression {
     /// contributors.
     #[must_use]
     pub fn over_contributors(&self, share: u32) -> Self {
-        // A sum contains each rank once, so no word refers to an earlier expression by its number.
+        // A sum contains each rank once, so no word refers to an earlier expression.
         let of = |&word: &u32| if word < COMBINE { tree(word * share, share) } else { vec![word] };
         Self { words: self.words.iter().flat_map(of).collect() }
     }

@@ -17,7 +17,8 @@ use super::{
 /// Greatest number of ranks that the text of an expression lists.
 const MOST_LISTED: usize = 16;
 
-/// Length in bytes after which the text of an expression ends: sums of marked sums begin with many parentheses.
+/// The length in bytes after which the text of an expression is cut. The text of a sum of marked sums begins with many
+/// parentheses.
 const MOST_WRITTEN: usize = 200;
 
 /// An element of an output: its rank, its index and its expression.
@@ -26,7 +27,7 @@ type Element = (u32, u32, u32);
 pub struct Elements {
     kind: Kind,
     first: Option<Element>,
-    /// Description of two elements with different expressions, once they are found.
+    /// The description of two elements with different expressions; `None` until two are found.
     unlike: Option<String>,
     name: Name,
 }
@@ -77,8 +78,9 @@ impl Elements {
     }
 }
 
-/// Returns the text of an expression, up to its first [`MOST_LISTED`] ranks. Sums are from the left, so only the whole
-/// and right operands have parentheses; else the text of a ring would begin with one for each rank.
+/// Returns the text of an expression, up to its first [`MOST_LISTED`] ranks. A sum is read from the left, so only the
+/// whole sum and right operands have parentheses. Otherwise the text of a ring would begin with one parenthesis for
+/// each rank.
 fn text(id: u32, expressions: &Expressions) -> String {
     enum Part {
         Text(&'static str),

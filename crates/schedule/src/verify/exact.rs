@@ -1,5 +1,5 @@
-//! Exact sets of the ranks in expressions, as sorted disjoint intervals, and whether the ranks ascend from left to
-//! right.
+//! Exact sets of the ranks in expressions, as sorted disjoint intervals, with a flag that is true if the ranks ascend
+//! from left to right.
 
 use unisono_collective::{Collective, Kind, Source};
 
@@ -8,7 +8,7 @@ use super::contents::{Contributions, Fault, Wanted};
 /// Number of intervals of ranks, 4 or 8 bytes each, at which [`super::Method::Auto`] changes to fingerprints.
 pub const DEFAULT_BUDGET: usize = 1 << 25;
 
-/// Intervals `start .. end` of ranks. Up to 2^16 ranks, `start` and `end - 1` share a word.
+/// Intervals `start .. end` of ranks. For up to 2^16 ranks, `start` and `end - 1` share a word of 32 bits.
 struct Intervals {
     are_narrow: bool,
     words: Vec<u32>,
@@ -44,9 +44,9 @@ pub struct Exact {
     commutative: bool,
     idempotent: bool,
     budget: usize,
-    /// Intervals of combination after combination.
+    /// The intervals of all combinations, one combination after the other.
     intervals: Intervals,
-    /// First interval of each combination, and the end of the last combination's.
+    /// The first interval of each combination, then the number of all intervals.
     rows: Vec<u32>,
     /// For each combination, true if its ranks ascend from left to right; stored only if the operator requires it.
     ordered: Vec<bool>,
@@ -119,7 +119,8 @@ impl Exact {
         Ok(())
     }
 
-    /// Compares the ranks of an expression with the required ranks, and checks their order if the operator needs it.
+    /// Compares the ranks of an expression with the required ranks. Checks their order if the operator requires an
+    /// order.
     fn holds(&self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
         if !self.held(id).eq(wanted.iter().copied()) {
             return Err(format!("must hold {}; it holds {}", show(wanted.iter().copied()), show(self.held(id))));

@@ -1,11 +1,12 @@
 //! Expressions over ranks, each stored once: two expressions are the same exactly if their ids are equal.
 //!
-//! An expression is the input of a rank, whose id is the rank, or a combination of two expressions. Its id is its row;
-//! rows are found by their operands and compared with them (hash-consing), so equality is exact and does not depend on
-//! hashes. Most expressions are used in one combination, by instructions that soon follow: an expression's row links to
-//! its first combination, and only further combinations are found by the hash of their operands. If operands may be
-//! swapped without changing the result, the smaller id is first. A row whose second operand is at least [`END`] marks
-//! its first operand: the bits of its value differ from those of the plain combination ([`super::Rounding`]).
+//! An expression is the input of a rank, whose id is the rank, or a combination of two expressions. The id of an
+//! expression is the index of its row. Rows are found by the hash of their operands, and then compared by the operands
+//! (hash-consing), so equality is exact. Most expressions are used in one combination, by instructions that soon
+//! follow. So the row of an expression links to its first combination, and only further combinations are found by hash.
+//! If operands may be swapped without changing the result, the smaller id is first. A row whose second operand is at
+//! least [`END`] marks its first operand: the bits of its value differ from those of the plain combination
+//! ([`super::Rounding`]).
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 
@@ -32,7 +33,8 @@ pub struct Expressions {
     pub swaps: bool,
     /// Inputs of the ranks, then the combinations.
     rows: Vec<Row>,
-    /// Hash table, with open addressing, of all combinations except the first one of each younger operand.
+    /// Hash table, with open addressing, of combinations. The first combination of each younger operand is not in the
+    /// table.
     table: Vec<u32>,
     /// Number of combinations in the table.
     hashed: usize,
@@ -86,7 +88,7 @@ impl Expressions {
     #[inline]
     pub fn find(&self, key: (u32, u32)) -> Option<u32> {
         match self.rows[younger(key)].first {
-            // The table has combinations of this operand only after its first one.
+            // The table has combinations of an operand only if the operand already has its first combination.
             EMPTY => return None,
             id if self.rows[id as usize].key == key => return Some(id),
             _ => {}

@@ -47,7 +47,7 @@ pub use contributors::{Expression, MOST_CONTRIBUTORS};
 pub use exact::DEFAULT_BUDGET;
 pub use seed::Seed;
 
-/// Representation of the ranks in each expression. A barrier is always proved exactly.
+/// Representation of the ranks in each expression. The proof of a barrier is always exact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
     /// Exact up to [`DEFAULT_BUDGET`] intervals of ranks, otherwise by fingerprint.
@@ -57,7 +57,7 @@ pub enum Method {
     Fingerprint,
 }
 
-/// Error for a method or a seed that does not exist.
+/// The error for a method or a seed that is not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProofOptionError {
     #[error("'{0}' is not a method of proof; accepted are auto, exact, fingerprint")]
@@ -114,8 +114,8 @@ impl Proof {
     }
 }
 
-/// Required contents of an output span, if a collective does not define them: the inputs of some ranks combined, each
-/// exactly once and in an order that the operator allows. For a single rank this is its input, unchanged. Output
+/// The required contents of an output span, for messages that are not a collective: the inputs of `ranks` combined,
+/// each exactly once, in an order that the operator allows. For a single rank, this is its input, unchanged. Output
 /// element `k` of the span combines the input elements `input_start + k`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
@@ -169,10 +169,10 @@ impl<'a> Verified<'a> {
 /// Rounding of an instruction that does not only add its sources from left to right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
-    /// The sum starts from +0, so a sum of -0 values alone is +0.
+    /// The sum starts from +0. So a sum whose terms are all -0 is +0.
     FromZero,
-    /// The program that executes the instruction, not the schedule, defines the order of the additions. Results are
-    /// equal only for equal operands and instructions with the same number, which is below 2^30.
+    /// The order of the additions is defined by the program that executes the instruction, not by the schedule. Two
+    /// results are equal only if the operands are equal and the instructions have the same number, which is below 2^30.
     Own(u32),
 }
 
@@ -201,15 +201,15 @@ pub fn verify_rounded(schedule: &Schedule, method: Method, roundings: &Roundings
     prove((schedule, roundings), method, Seed::random(), &demand)
 }
 
-/// Proves a schedule with a given seed, to repeat an earlier proof. A proof by fingerprint is worthless if the author
+/// Proves a schedule with a given seed, to repeat an earlier proof. A proof by fingerprint shows nothing if the author
 /// of the schedule could know the seed.
 pub fn verify_seeded(schedule: &Schedule, method: Method, seed: Seed) -> Proof {
     let demand = |rank| schedule.collective().required(rank).map(Demanded::from).collect();
     prove((schedule, &Roundings::new()), method, seed, &demand)
 }
 
-/// Proves a schedule against expected contents, not those of the collective: for each rank spans in ascending order,
-/// which need not cover its output. The collective then only defines the lengths of the buffers.
+/// Proves a schedule against expected contents instead of those of the collective. `expected` has, for each rank, spans
+/// in ascending order, which need not cover its output. The collective only defines the lengths of the buffers.
 pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[Vec<Expected>]) -> Proof {
     prove((schedule, &Roundings::new()), method, seed, &|rank| {
         expected.get(rank as usize).into_iter().flatten().map(Demanded::from).collect()
@@ -218,7 +218,8 @@ pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[
 
 type Demand<'a> = &'a (dyn Fn(u32) -> Vec<Demanded<'a>> + Sync);
 
-/// Schedules with at least this many instructions compute contents beside the order and the search for races.
+/// The least number of instructions of a schedule whose contents are computed concurrently with the order and the
+/// search for races.
 const LONG: usize = 1 << 12;
 
 /// A schedule with its specially rounded instructions.
@@ -240,7 +241,8 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
             let races = found.is_empty().then(|| races(schedule, &order));
             (found, races)
         };
-        // Contents follow the order while it is computed. They and the search for races each have their own allowance.
+        // The computation of contents follows the order while it is being written. Contents and the search for races
+        // have separate allowances.
         let contents = || contents((schedule, roundings), &order, (method, seed), demand);
         let ((ordered, races), contents) = if schedule.instr_count() >= LONG {
             parallel::both(order_and_races, contents)
@@ -295,7 +297,7 @@ struct Outcome {
     findings: Diagnostics,
     repeatable: bool,
     expression: Option<String>,
-    /// Class of the elements with their expression, or a description of two elements that differ.
+    /// The class and the expression of all elements, or a description of two elements that differ.
     elements: Result<Option<(String, Option<Expression>)>, String>,
     error_probability: Option<f64>,
 }
@@ -306,7 +308,7 @@ impl Outcome {
     }
 }
 
-/// Returns whether swapping the operands of a combination leaves the result unchanged, except for the bits of a NaN.
+/// Returns true if a swap of the operands of a combination leaves the result unchanged, except for the bits of a NaN.
 fn swaps(c: &Collective) -> bool {
     let picks = matches!(c.operator, Operator::Min | Operator::Max) && !c.dtype.is_integer();
     c.operator.commutative() && !picks
@@ -344,7 +346,7 @@ fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: 
         let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
         match attempt(run, order, expressions, exact::Exact::new(c, budget), demand) {
             Ok(outcome) => return outcome,
-            // Findings before the budget was used up are definite, so another method cannot change the result.
+            // Findings from before the budget was exceeded are valid, so another method cannot change the result.
             Err(findings) if !findings.is_empty() => return Some(Outcome::failed("exact", findings)),
             Err(_) => {}
         }

@@ -1,10 +1,10 @@
 //! The name of the results of a schedule: a digest of their expressions.
 //!
 //! The expressions of all outputs are written one after another, operands before their combination; an expression that
-//! was already written is replaced by its number. Operands that may be swapped are sorted by their lowest ranks, which
-//! differ because no rank is in both. So equal expressions have equal texts, and different expressions different texts.
-//! The name is the first half of the SHA-256 of the text; the class of elements ([`super::elements`]) is the whole
-//! SHA-256.
+//! was already written is replaced by its number. Operands that may be swapped are sorted by their lowest ranks. These
+//! ranks differ, because no rank is in both operands. So equal expressions have equal texts, and different expressions
+//! have different texts. The name is the first half of the SHA-256 of the text; the class of elements
+//! ([`super::elements`]) is the whole SHA-256.
 
 use sha2::{Digest, Sha256};
 use unisono_base::{Span, interrupt};
@@ -14,12 +14,13 @@ use super::expressions::{END, Expressions};
 /// Greatest number of combinations of results that get a name.
 const MOST: usize = 1 << 22;
 
-/// Number of spans whose expressions are read at once, and the most expressions of each that are read ahead.
+/// The number of spans whose expressions are read ahead in turns, and the most expressions of each span that are read
+/// ahead.
 const AHEAD: usize = 4;
 const MOST_AHEAD: usize = 1 << 12;
 
-/// Words of the text that are not ranks: they state a combination, an output, a span or a mark. The number of an
-/// expression has the highest bit set.
+/// The words of the text that are not ranks: a combination, an output, a span, or a mark. The highest bit of a word is
+/// set if it is the number of an expression.
 pub const COMBINE: u32 = (1 << 30) | 1;
 pub const OUTPUT: u32 = (1 << 30) | 2;
 pub const SPAN: u32 = (1 << 30) | 3;
@@ -37,7 +38,7 @@ pub struct Name {
     /// Number of each expression that was written; 0 for all others.
     numbers: Vec<u32>,
     written: u32,
-    /// True if expressions are part of the name; those of a barrier are not.
+    /// True if expressions are part of the name. False for a barrier.
     expressions: bool,
     /// All words of the text, if the name was created by [`Name::keeping`].
     kept: Option<Vec<u32>>,
@@ -56,7 +57,7 @@ impl Name {
 
     pub fn add(&mut self, rank: u32, output: &[(Span, u32)], expressions: &Expressions) {
         if self.numbers.is_empty() {
-            // `resize` would touch all pages; a zeroed allocation uses memory only for written entries.
+            // `resize` would write to all pages. A zeroed allocation uses memory only for entries that are written.
             self.numbers = vec![0; expressions.count()];
         }
         self.word(OUTPUT);
@@ -79,7 +80,7 @@ impl Name {
     }
 
     /// Reads the expressions of the first spans, so that they are in the cache when they are written. The address of an
-    /// expression is known only after the combination before it was read, so the spans take turns.
+    /// expression is known only after its combination was read, so the reads of several spans alternate.
     fn read_ahead(&self, output: &[(Span, u32)], expressions: &Expressions) {
         let mut ids: Vec<u32> = output.iter().take(AHEAD).map(|one| one.1).collect();
         for _ in 0..MOST_AHEAD {

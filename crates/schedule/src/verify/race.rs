@@ -25,7 +25,7 @@ struct Access {
     writes: bool,
 }
 
-/// Returns whether some node has several lanes; otherwise there is no race.
+/// Returns true if some node has several lanes. Without such a node there is no race.
 fn has_two_lanes(schedule: &Schedule) -> bool {
     schedule.all_nodes().any(|node| schedule.lanes(node).len() > 1)
 }
@@ -96,7 +96,7 @@ fn report(schedule: &Schedule, flow: &Flow, clash: &Clash, found: &mut Diagnosti
 }
 
 /// Returns the first slice of `second`, as buffer (0 `in`, 1 `out`, 2 `tmp`) and span, that both instructions access
-/// and at least one of them writes.
+/// and at least one instruction writes.
 fn place(schedule: &Schedule, first: InstrId, second: InstrId) -> Option<(usize, Span)> {
     let slices = |id: InstrId| {
         let len = schedule.instr(id).len;
@@ -161,9 +161,9 @@ fn clashes(
 struct Stretch {
     end: u64,
     write: Option<(LaneId, InstrId)>,
-    /// Reads since the last write: at least the latest one of each lane.
+    /// The reads since the last write: at least the latest read of each lane.
     reads: Vec<(LaneId, InstrId)>,
-    /// Number of reads at which covered reads (those before a later read of their lane) are dropped.
+    /// The number of reads at which covered reads are dropped. A read is covered by a later read of its lane.
     full: usize,
 }
 
@@ -172,8 +172,8 @@ struct Stretch {
 struct Touched(BTreeMap<u64, Stretch>);
 
 impl Touched {
-    /// Adds an access that follows all earlier ones, and adds the clashes to be compared. Returns its cost, which is
-    /// the same number in units of 8 bytes and in steps.
+    /// Adds an access that follows all earlier accesses, and adds the clashes that must be ordered. Returns its cost,
+    /// which is the same number in units of 8 bytes and in steps.
     fn note(&mut self, a: &Access, clashes: &mut Vec<Clash>) -> u64 {
         let (start, end) = (u64::from(a.span.start), a.span.end());
         let mut spent = self.cut(start) + self.cut(end);
@@ -204,7 +204,7 @@ impl Touched {
             self.0.insert(from, stretch);
             spent += 8;
         }
-        // Adjacent intervals mostly have the same accesses, so equal clashes are merged.
+        // The same accesses mostly touch several adjacent intervals, so equal clashes are merged.
         clashes[first..].sort_unstable_by_key(|c| c.earlier);
         let mut kept = first;
         for next in first..clashes.len() {
@@ -217,7 +217,7 @@ impl Touched {
         spent
     }
 
-    /// Cuts the interval that contains `at` in two; the second one starts at `at`. Returns the memory of the new
+    /// Cuts the interval that contains `at` in two. The second interval starts at `at`. Returns the memory of the new
     /// interval in units of 8 bytes, or 0 without a cut.
     fn cut(&mut self, at: u64) -> u64 {
         if let Some((_, stretch)) = self.0.range_mut(..at).next_back()
@@ -255,7 +255,7 @@ impl Stretch {
         }
     }
 
-    /// Keeps the last read of each lane, which has the highest id of the lane.
+    /// Keeps only the last read of each lane, which has the highest id of the lane.
     fn drop_covered(&mut self) {
         self.reads.sort_unstable();
         let mut last = None;

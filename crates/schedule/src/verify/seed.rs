@@ -15,7 +15,7 @@ impl Seed {
     /// Returns a seed from the operating system.
     ///
     /// # Panics
-    /// Panics if the operating system provides no random numbers, without which a proof by fingerprint is worthless.
+    /// Panics if the operating system provides no random numbers. A proof by fingerprint would then show nothing.
     pub fn random() -> Self {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("the operating system gives random numbers");

@@ -2,7 +2,7 @@
 
 use unisono_base::{Span, narrow};
 
-/// Value of an element that was read before it was written, which is reported.
+/// The value of an element that was read before it was written. The read is reported as a finding.
 pub const LOST: u32 = u32::MAX;
 
 /// The elements `start .. start + len` hold the expression `value` over the input elements `index .. index + len`.
@@ -51,8 +51,8 @@ pub fn push_merged(into: &mut Vec<Segment>, segment: Segment) {
     }
 }
 
-/// Segments of a buffer, in ascending order. The array has a gap at the position of the last write, so writes that
-/// ascend or descend through a buffer cost one step each, for any number of segments.
+/// The segments of a buffer, in ascending order. The array has a gap at the position of the last write. So a write that
+/// continues upwards or downwards takes one step, for any number of segments.
 #[derive(Default)]
 pub struct Memory {
     /// Segments before `below` and from `above` on; entries between them are the gap.
@@ -83,7 +83,7 @@ impl Memory {
         &self.segments[self.above..]
     }
 
-    /// Returns whether both buffers have the same segments.
+    /// Returns true if both buffers have the same segments.
     pub fn holds_as(&self, other: &Self) -> bool {
         self.below().iter().chain(self.above()).eq(other.below().iter().chain(other.above()))
     }
@@ -158,7 +158,8 @@ impl Memory {
         steps
     }
 
-    /// Moves the gap to `start`, over all whole segments between them at once, and returns their number.
+    /// Moves the gap to `start`. Moves all segments between the old and the new position at once, and returns their
+    /// number.
     #[inline]
     fn move_gap(&mut self, start: u32) -> usize {
         let (below, above) = (self.below, self.above);
@@ -190,7 +191,7 @@ impl Memory {
     fn make_room(&mut self) {
         if self.below == self.above {
             let len = self.segments.len();
-            // A large buffer grows slowly, so that it never takes much more memory than allowed.
+            // The array of a large buffer grows slowly, so that it takes little more memory than allowed.
             let more = if len < 1 << 16 { len.max(4) } else { len / 8 };
             self.segments.reserve_exact(more);
             self.segments.resize(len + more, Segment { start: 0, len: 0, value: LOST, index: 0 });
@@ -226,7 +227,7 @@ pub struct Queue {
     popped: u32,
 }
 
-/// Segments that a queue holds. One segment, as in most queues, needs no memory at another address.
+/// The segments of a queue. Most queues have one segment, which is stored inline.
 #[derive(Default)]
 enum Segments {
     #[default]
@@ -248,7 +249,7 @@ impl Queue {
         self.segments().len()
     }
 
-    /// Returns the number of elements pushed. A stream that was cleared has no further pushes.
+    /// Returns the number of elements pushed. After a stream was cleared, nothing is pushed to it.
     pub fn pushed(&self) -> u32 {
         self.segments().last().map_or(0, Segment::end)
     }
@@ -283,12 +284,12 @@ impl Queue {
         let Segments::Many(segments) = &mut self.segments else { return };
         let mut dropped = self.dropped as usize;
         dropped += segments[dropped..].iter().take_while(|s| s.end() <= self.popped).count();
-        // Some popped segments remain, among them always the last one, which the next push may extend.
+        // Some popped segments are kept. The last segment is always kept, because the next push may extend it.
         dropped = dropped.min(segments.len() - 1);
         if dropped >= 16 && 2 * dropped >= segments.len() {
             segments.drain(..dropped);
             dropped = 0;
-            // Frees memory, because each of many streams may be full at a different time.
+            // Memory is freed, because each of many streams may be full at a different time.
             if segments.capacity() >= 4 * segments.len() {
                 segments.shrink_to(2 * segments.len());
             }

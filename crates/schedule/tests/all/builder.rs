@@ -96,7 +96,7 @@ fn phases_are_found_by_name_among_very_many() {
             assert_eq!(b.phase(&format!("phase-{}", n % names)), PhaseId(n % names));
         }
     };
-    // A linear search through all names would take 30 times as long among 60,000 as among 2,000.
+    // A linear search through all names would take 30 times as long for 60,000 names as for 2,000.
     let [few, many] = [2_000, 60_000].map(|names| crate::cpu::least_ns(|| found(names)));
     assert!(many < 10 * few, "{few} ns among few names, {many} ns among many");
     let mut resumed = Builder::resume(b.finish().unwrap(), *builder(1).collective());

@@ -5,10 +5,10 @@ fn thread_ns() -> u64 {
     stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("the first number of schedstat")
 }
 
-/// The kernel updates the time of a running thread at each tick, of 4 ms or less.
+/// The kernel updates the time of a running thread at each tick. A tick is at most 4 ms.
 const TICK_NS: u64 = 4_000_000;
 
-/// Returns the least CPU time of three runs of `work` in nanoseconds, but at least one tick.
+/// Returns the least CPU time, in nanoseconds, of three runs of `work`, but at least one tick.
 pub fn least_ns(mut work: impl FnMut()) -> u64 {
     let time = |_| {
         let begin = thread_ns();

@@ -47,8 +47,8 @@ fn broadcast(ranks: u32, operator: Operator) -> Schedule {
     b.finish().unwrap()
 }
 
-/// Returns an allreduce: groups of three reduce to their first ranks, which reduce to rank 0; broadcasts go back
-/// likewise.
+/// Returns an allreduce: groups of three reduce to their first ranks, which reduce to rank 0; broadcasts then go the
+/// same way back.
 fn two_levels(operator: Operator) -> Schedule {
     let mut b = Builder::new(of(Kind::Allreduce, 6, operator));
     let groups = [[0, 1, 2].map(NodeId), [3, 4, 5].map(NodeId)];

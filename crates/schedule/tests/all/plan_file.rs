@@ -84,7 +84,7 @@ fn each_fault_has_its_sentence() {
     assert_eq!(PlanFile::read(short).unwrap_err(), PlanFileError::Truncated { found: expected - 1, expected });
     let said = PlanFile::read(good.repeat(2)).unwrap_err().to_string();
     assert_eq!(said, format!("the plan is damaged: {expected} bytes follow its last program; write it again"));
-    // One byte between the programs and the table, and in the offset of the first program.
+    // The file gets one more byte between the table and the programs, and the offset of the first program becomes 1.
     let mut apart = good.clone();
     let programs = PREAMBLE_BYTES + u64::from_le_bytes(good[16..24].try_into().unwrap()) as usize;
     apart.insert(programs, 0);
@@ -138,7 +138,7 @@ fn with_program(change: impl Fn(&mut RankProgram)) -> Vec<u8> {
     forged(bytes)
 }
 
-/// Right checksums prove nothing about programs, so these are proven before they run.
+/// Programs are proven before they run, because right checksums do not prove anything about programs.
 #[test]
 fn forged_programs_fail_their_proof() {
     let good = PlanFile::read(with_program(|_| {})).unwrap();

@@ -15,7 +15,7 @@ use unisono_schedule::{
 
 const WRITES: u32 = 20_000;
 
-/// Returns the number of steps that the search for races takes from the allowance.
+/// Returns the number of steps that the search for races takes.
 fn steps(schedule: &Schedule) -> u64 {
     let mut found = Diagnostics::default();
     let order = Runs::default();
@@ -26,7 +26,7 @@ fn steps(schedule: &Schedule) -> u64 {
     before - allowance.steps()
 }
 
-/// Returns two lanes of one rank that write the same slice in turns; `after` adds the waits of each write.
+/// Returns two lanes of one rank that write the same slice alternately. `after` adds the waits of each write.
 fn by_turns(mut after: impl FnMut(&mut Builder, InstrId, Option<InstrId>)) -> Schedule {
     let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 8, 0, Operator::Sum, Dtype::F32).unwrap());
     let mut before = None;
@@ -95,7 +95,7 @@ fn in_order_there_is_no_race() {
     let schedule = by_turns(|b, id, before| before.into_iter().for_each(|before| b.after(id, before)));
     let proof = verify(&schedule, Method::Auto);
     assert!(proof.holds(), "{:?}", proof.diagnostics);
-    // The number of pairs of accesses is 8e8.
+    // There are 8e8 pairs of accesses.
     let steps = steps(&schedule);
     assert!(steps < 200 * u64::from(WRITES), "{steps}");
 }
@@ -117,9 +117,9 @@ fn one_missing_order_among_many_is_found() {
     assert!(races[0].message.contains("i10000 ") && races[0].message.contains("i29999 "), "{races:?}");
 }
 
-/// Returns a ring in two lanes: one receives a slice for each rank, adds to it and stores it, the other sends it; then
-/// the slices pass around the ring once more. Only the path around the whole ring orders the second write of a slice
-/// after its first send.
+/// Returns a ring in two lanes. One lane receives a slice for each rank, adds to it and stores it; the other lane sends
+/// it. Then the slices pass around the ring once more. Only the path around the whole ring orders the second write of a
+/// slice after its first send.
 fn ring(ranks: u32) -> Schedule {
     let elements = u64::from(ranks);
     let mut b = Builder::new(Collective::new(Kind::Allreduce, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap());

@@ -13,7 +13,7 @@ pub struct DraftStream {
 
 #[derive(Clone)]
 pub struct DraftRow {
-    /// Id of the row in the `after` of other rows.
+    /// The id by which `after` of other rows names this row.
     pub id: usize,
     pub node: u32,
     pub lane: u32,
@@ -33,7 +33,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Returns the schedule, if it fits into the tables.
+    /// Returns the schedule; `None` if it does not fit into the tables.
     pub fn build(&self) -> Option<Schedule> {
         let mut b = Builder::new(self.collective);
         b.keep_unused_streams();

@@ -1,9 +1,9 @@
 //! The verdict of a walk through all interleavings, which visits every reachable state once.
 //!
 //! A state is the progress of each lane, with the contents of memory and streams. States are identified by progress
-//! alone; if two runs reach one with different contents, that is reported, so contents need not be a function of
-//! progress. An element is atomic: its sources are read and all its sinks are written in one step. In a walk by whole
-//! instructions, an instruction is atomic.
+//! alone. If two runs reach the same progress with different contents, this is reported. An element is atomic: its
+//! sources are read and all its sinks are written in one step. In a walk by whole instructions, an instruction is
+//! atomic.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -16,7 +16,7 @@ use super::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Found {
     pub deadlock: bool,
-    /// Two instructions that access the same place had both started, or could start next.
+    /// Two instructions that access the same place had both started, or could both start next.
     pub overlap: bool,
     /// Two steps that access the same place were possible at the same time.
     pub both_next: bool,
@@ -24,7 +24,7 @@ pub struct Found {
     pub contents_differ: bool,
     pub undefined: bool,
     pub wrong: bool,
-    /// The walk was stopped early; the findings are valid.
+    /// The walk was stopped early. Its findings are valid.
     pub given_up: bool,
     pub states: usize,
 }

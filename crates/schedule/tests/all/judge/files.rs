@@ -1,6 +1,6 @@
-//! Schedules that earlier proofs or plans judged wrongly, and schedules that are refused although their order of
-//! elements is right. The first line of each file is the expected outcome: `; right, repeatable`, or `; refused: ` and
-//! the reason.
+//! Schedules that earlier proofs or plans judged wrongly, and schedules that are refused although their elements are in
+//! a right order. The first line of each file is the expected outcome: `; right, repeatable`, or `; refused: ` and the
+//! reason.
 
 use std::path::PathBuf;
 

@@ -10,7 +10,8 @@ use super::{
     random::Random,
 };
 
-/// Contents of an element of memory: the ranks whose contributions it reduces, as bits, and their input element.
+/// The contents of an element of memory: a bit for each rank whose contribution was reduced into it, and the index of
+/// the input element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Held {
     ranks: u8,
@@ -153,7 +154,7 @@ impl Maker<'_> {
         Some(())
     }
 
-    /// Adds a useless instruction, from written slices to scratch memory or a stream.
+    /// Adds an instruction without effect on outputs, from written slices to scratch memory or a stream.
     fn noise(&mut self) -> Option<()> {
         let node = self.r.below(self.memory.len()) as u32;
         let len = 1 + self.r.below(2) as u32;
@@ -204,7 +205,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Produces the goal in `sinks` on a node. `lane` is the writing lane of a stream among the sinks, if there is one.
+    /// Adds instructions that produce the goal in `sinks` on a node. If a stream is among the sinks, `lane` is the lane
+    /// that writes it.
     fn produce(&mut self, node: u32, goal: Goal, mut sinks: Vec<Operand>, lane: Option<u32>, depth: u32) -> Option<()> {
         let pins = self.pinned.len();
         let mut operands = Vec::new();
@@ -250,7 +252,7 @@ impl Maker<'_> {
         Some(())
     }
 
-    /// Splits a set of ranks into disjoint parts: ascending intervals if the operator does not commute.
+    /// Splits a set of ranks into disjoint parts. If the operator does not commute, the parts are ascending intervals.
     fn parts(&mut self, ranks: u8) -> Vec<u8> {
         let mut one: Vec<u8> = (0..8).map(|b| 1 << b).filter(|b| ranks & b != 0).collect();
         if self.draft.collective.operator.commutative() {
@@ -265,7 +267,7 @@ impl Maker<'_> {
         one
     }
 
-    /// Returns memory of a node that holds the goal, if any.
+    /// Returns memory of a node that holds the goal; `None` if there is none.
     fn find(&mut self, node: u32, goal: Goal) -> Option<Operand> {
         let c = self.draft.collective;
         if goal.ranks == 1 << node && node < c.ranks && goal.start + goal.len <= c.input_len(node) {
@@ -283,7 +285,7 @@ impl Maker<'_> {
         None
     }
 
-    /// Returns an operand with the goal on a node: a slice, or a stream in which exactly the goal waits.
+    /// Returns an operand with the goal on a node: a slice, or a stream whose next elements are exactly the goal.
     fn obtain(&mut self, node: u32, goal: Goal, depth: u32) -> Option<Operand> {
         if depth > 6 || self.draft.rows.len() > self.most_rows {
             return None;
@@ -303,7 +305,8 @@ impl Maker<'_> {
             self.produce(node, goal, vec![to], None, depth + 1)?;
             return Some(to);
         }
-        // From another node: mostly the rank itself if the goal is the input of one rank, otherwise any node.
+        // The data comes from another node: if the goal is the input of one rank, mostly from this rank, otherwise from
+        // any node.
         let from = match self.r.chance(80) {
             true if single => goal.ranks.trailing_zeros(),
             _ => self.other(node),
@@ -426,7 +429,7 @@ impl Maker<'_> {
         Operand::Tmp(size)
     }
 
-    /// Adds an instruction, with the dependencies that its lane needs.
+    /// Adds an instruction, with the dependencies on other lanes that it needs.
     fn emit(
         &mut self,
         node: u32,
@@ -467,7 +470,7 @@ impl Maker<'_> {
             if before >> j & 1 == 1 && self.r.chance(85) || !self.r.chance(self.careful) {
                 continue;
             }
-            // A wait for any row after `j`, on any node, is enough.
+            // A wait for any row that comes after `j`, on any node, is enough.
             let later: Vec<usize> = (j + 1..id).filter(|&k| self.before[k] >> j & 1 == 1).collect();
             let wait = if !later.is_empty() && self.r.chance(25) { self.r.pick(&later) } else { j };
             after.push(wait);

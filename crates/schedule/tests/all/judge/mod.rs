@@ -125,7 +125,7 @@ pub fn compare(
     judged(schedule, &proof, &verdict)
 }
 
-/// Returns the schedule with each instruction cut into its elements.
+/// Returns the schedule with each instruction cut into single elements.
 fn by_elements(schedule: &Schedule) -> Schedule {
     let mut b = Builder::new(*schedule.collective());
     (schedule.collective().ranks as usize..schedule.node_count()).for_each(|_| {
@@ -182,7 +182,7 @@ fn judged(schedule: &Schedule, proof: &Proof, verdict: &Verdict) -> Outcome {
             (false, true, _) => disagree("not repeatable, but one expression".into()),
         };
     }
-    // Each finding must have its own reason.
+    // Each finding of the proof must have its own reason in the verdict.
     if proof.deadlock_free == verdict.deadlock {
         return disagree(format!("{codes}, but {verdict:?}"));
     }
@@ -201,7 +201,7 @@ fn judged(schedule: &Schedule, proof: &Proof, verdict: &Verdict) -> Outcome {
     agree(if verdict.undefined { "refused: undefined" } else { "refused: contents" })
 }
 
-/// Walks through the interleavings, if there are few enough, and describes a contradiction to the verdict.
+/// If there are few interleavings, walks through them and describes a contradiction to the verdict.
 fn contradiction(
     model: &Model,
     verdict: &Verdict,
@@ -246,7 +246,7 @@ fn contradiction(
         if cut_short(&fine) {
             continue;
         }
-        // The walk is complete.
+        // These comparisons require that the walk was complete.
         let loose = !(bounded && is_bounded);
         if bounded && verdict.race_of_elements || loose && verdict.race && !fine.overlap {
             return words();
@@ -274,7 +274,7 @@ fn draw(r: &mut Random) -> Draft {
     }
 }
 
-// The schedules are tested in two halves, for two cores.
+// Two tests check half of the schedules each, so that two cores share the work.
 #[test]
 fn verify_agrees_with_all_interleavings() {
     agrees_with_all_interleavings(0);
@@ -295,7 +295,7 @@ fn agrees_with_all_interleavings(half: u64) {
     let mut explorer = Explorer::default();
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
     while next < end {
-        // The seed and the number determine a schedule.
+        // The seed and the number together determine a schedule.
         let number = seed.wrapping_mul(0x1_0000_0000).wrapping_add(next);
         next += 1;
         let mut r = Random::new(random::mix(number));

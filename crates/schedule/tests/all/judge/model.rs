@@ -75,7 +75,7 @@ pub struct Model {
     pub events: usize,
 }
 
-/// Reason why there is no model.
+/// The reason why a schedule has no model.
 pub enum Refusal {
     /// The rule that the schedule breaks.
     IllFormed(&'static str),
@@ -111,7 +111,8 @@ impl Model {
             model.places += size.iter().sum::<usize>();
             sizes.push(size);
         }
-        // Lane of each stream's writer and of each sink's reader, with the number of elements so far.
+        // The lane of each stream's writer and of each sink's reader, with the number of elements that it has
+        // transferred.
         let mut written: Vec<(Option<usize>, usize)> = vec![(None, 0); model.streams.len()];
         let mut read: Vec<Vec<(Option<usize>, usize)>> =
             model.streams.iter().map(|s| vec![(None, 0); s.sinks]).collect();
@@ -223,7 +224,8 @@ impl Model {
         Ok(())
     }
 
-    /// Returns whether element `j` of row `a` and element `k` of row `b` access the same place, and one of them writes.
+    /// Returns true if element `j` of row `a` and element `k` of row `b` access the same place, and one access is a
+    /// write.
     pub fn elements_meet(&self, a: usize, j: usize, b: usize, k: usize) -> bool {
         let (a, b) = (&self.rows[a], &self.rows[b]);
         a.node == b.node
@@ -231,7 +233,7 @@ impl Model {
                 || a.reads().any(|r| b.writes.iter().any(|&v| r + j == v + k)))
     }
 
-    /// Returns whether any elements of two rows access the same place, and one of them writes.
+    /// Returns true if any elements of two rows access the same place, and one access is a write.
     pub fn rows_meet(&self, a: usize, b: usize) -> bool {
         let (a, b) = (&self.rows[a], &self.rows[b]);
         let meet = |p: usize, q: usize| p < q + b.len && q < p + a.len;

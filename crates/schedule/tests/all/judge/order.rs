@@ -1,9 +1,9 @@
 //! Judges a schedule by the order of its events.
 //!
-//! An event is an element of an instruction. Each lane has one next event. Whether it can happen depends only on the
-//! set of events that have happened, and further events never prevent it, because a stream has one lane at either end.
-//! So events of different lanes never disable each other: all runs to the end consist of the same events, and the runs
-//! are exactly the linear extensions of one partial order. A run that stops early stops in every interleaving. Two
+//! An event is an element of an instruction. Each lane has one next event. The set of events that have happened
+//! determines if the next event can happen, and further events never prevent it, because a stream has one lane at each
+//! end. So events of different lanes never disable each other: all runs to the end consist of the same events, and the
+//! runs are exactly the linear extensions of one partial order. A run that stops early stops in every interleaving. Two
 //! unordered events are next at the same time in some run. One pass over the events therefore judges all interleavings.
 //! `explore.rs` tests this argument: it walks through the interleavings themselves.
 
@@ -19,7 +19,7 @@ pub struct Verdict {
     /// Two instructions of different lanes that access the same place may run at the same time, with some capacities at
     /// least as large as declared.
     pub race: bool,
-    /// The same holds for two single elements, with the declared capacities.
+    /// The same for two single elements, with the declared capacities.
     pub race_of_elements: bool,
     /// A place is read before it is written.
     pub undefined: bool,
@@ -29,7 +29,7 @@ pub struct Verdict {
     pub faulty: bool,
     /// Outputs that must be equal have one expression, up to the order of the operands of a commutative operator.
     pub one_expression: bool,
-    /// These outputs have equal bits in some floating-point sums.
+    /// These outputs have the same bits in the floating-point sums that were tried.
     pub equal_bits: bool,
 }
 
@@ -54,7 +54,7 @@ fn bit(event: usize) -> Set {
 impl Causes {
     pub fn new(model: &Model) -> Self {
         let mut free: Vec<Set> = vec![0; model.events];
-        // The event that pushes each element of each stream, and those that pop it.
+        // The event that pushes each element of each stream, and the events that pop the element.
         let mut pushed: Vec<Vec<usize>> = model.streams.iter().map(|s| vec![0; s.len]).collect();
         let mut popped: Vec<Vec<Set>> = model.streams.iter().map(|s| vec![0; s.len]).collect();
         for row in &model.rows {
@@ -111,7 +111,7 @@ impl Chunks {
         Self { of, count }
     }
 
-    /// Returns whether all chunks can run if a chunk waits for all predecessors of its elements.
+    /// Returns true if all chunks can run when a chunk waits for all predecessors of its elements.
     fn can_run(&self, causes: &[Set]) -> bool {
         let mut waits: Vec<Set> = vec![0; self.count];
         for (event, &causes) in causes.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Chunks {
             while rest != 0 {
                 let cause = usize::from(self.of[rest.trailing_zeros() as usize]);
                 rest &= rest - 1;
-                // Only their lane orders the elements of the same chunk.
+                // Elements of the same chunk are ordered only by their lane.
                 if cause != chunk {
                     waits[chunk] |= bit(cause);
                 }
@@ -130,7 +130,7 @@ impl Chunks {
     }
 }
 
-/// Returns the predecessors of each event, whether all events can happen, and an order of those that can.
+/// Returns the predecessors of each event, true if all events can happen, and an order of the events that can.
 fn run(causes: &[Set]) -> (Vec<Set>, bool, Vec<u8>) {
     let all: Set = if causes.len() == 128 { !0 } else { bit(causes.len()) - 1 };
     let mut before: Vec<Set> = vec![0; causes.len()];
@@ -258,7 +258,7 @@ pub fn cells(model: &Model, order: &[u8], seed: u64, verdict: &mut Verdict) -> V
                 Source::Place(p) => memory[p + k],
                 Source::Pop(p) => streams[p.stream][p.from + k],
             };
-            // A popped element was checked where it was pushed.
+            // A popped element was already checked when it was pushed.
             verdict.undefined |= cell.value == UNWRITTEN && matches!(source, Source::Place(_));
             sum = Some(sum.map_or(cell, |s| s.combine(cell, commutative)));
         }
@@ -278,7 +278,7 @@ fn contents(model: &Model, order: &[u8], seed: u64, verdict: &mut Verdict) {
     for (place, element, source) in model.required() {
         verdict.wrong |= !value::is_right(memory[place].value, element, source, operator);
     }
-    // A barrier has no results.
+    // A barrier has no results to compare.
     use unisono_collective::Kind::{Allgather, Allreduce, Broadcast};
     let c = &model.collective;
     if ![Allgather, Allreduce, Broadcast].contains(&c.kind) {
@@ -295,7 +295,7 @@ fn contents(model: &Model, order: &[u8], seed: u64, verdict: &mut Verdict) {
     }
 }
 
-/// Returns an order in which all events can happen, if there is one.
+/// Returns an order in which all events can happen; `None` if there is none.
 pub fn an_order(model: &Model) -> Option<Vec<u8>> {
     let (_, all, order) = run(&Causes::new(model).free);
     all.then_some(order)

@@ -31,7 +31,7 @@ fn count(v: Value, rank: u32) -> u64 {
     v >> (4 * rank) & 15
 }
 
-/// Returns `a op b`; unwritten if either is.
+/// Returns `a op b`; unwritten if either operand is unwritten.
 pub fn combine(a: Value, b: Value) -> Value {
     if a == UNWRITTEN || b == UNWRITTEN {
         return UNWRITTEN;
@@ -42,12 +42,12 @@ pub fn combine(a: Value, b: Value) -> Value {
     counts | aligned << 16 | a & (3 << 24) | b & (3 << 26) | if ascending { ASCENDING } else { 0 } | WRITTEN
 }
 
-/// Returns whether the value combines different elements, or one contribution twice.
+/// Returns true if the value combines different elements, or one contribution twice.
 pub fn is_faulty(v: Value) -> bool {
     v != UNWRITTEN && (element(v) == MISALIGNED || (0..MOST_RANKS).any(|r| count(v, r) > 1))
 }
 
-/// Returns whether a value is right for an output element that requires input element `wanted` of `source`.
+/// Returns true if a value is right for an output element that requires input element `wanted` of `source`.
 pub fn is_right(v: Value, wanted: usize, source: Source, operator: Operator) -> bool {
     if v == UNWRITTEN || element(v) != wanted as u64 {
         return false;
