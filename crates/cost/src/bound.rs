@@ -28,9 +28,9 @@ pub enum Standing {
     /// No schedule on the machine ends earlier.
     Bound,
     /// No schedule ends earlier by a model. On the machine a schedule may end earlier, if it overlaps work whose times
-    /// the model adds.
+    /// the model adds up.
     OfModel,
-    /// A bound of the model only, and the model predicts this time for some schedule.
+    /// Like [`Standing::OfModel`], and the model predicts exactly this time for some schedule.
     ModelOptimum,
 }
 

@@ -1,4 +1,4 @@
-//! Units that only the tests of this crate use, not part of the interface.
+//! Items that only the tests of this crate use. They are not part of the interface.
 
 pub mod ahead {
     pub use crate::network::timetable::unlike::Ahead;

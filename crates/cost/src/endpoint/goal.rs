@@ -3,13 +3,13 @@
 //!
 //! Each byte after the first costs O or G, in unsigned arithmetic modulo 2^64. A message of 0 bytes therefore has
 //! 2^64 - 1 bytes after its first, and is sent O earlier than a message of 1 byte. The time of the receiver's CPU
-//! contains the greater of the two *unsigned* products, so it is busy for o - min(O, G) if both are positive, otherwise
-//! for o - max(O, G). With [`ZeroBytes::Sane`] a message of 0 bytes takes as long as one of 1 byte. Source: LogGOPSim
-//! ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010), its public code of 2023.
+//! contains the greater of the two *unsigned* products. So for 0 bytes the CPU is busy for o - min(O, G) if both are
+//! positive, otherwise for o - max(O, G). With [`ZeroBytes::Sane`] a message of 0 bytes takes as long as one of 1 byte.
+//! Source: LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010), its public code of 2023.
 
 use super::{Prices, Receive, Send};
 
-/// The number of bytes after the first in a message of 0 bytes.
+/// The rule for the number of bytes after the first in a message of 0 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ZeroBytes {
     /// The rule of LogGOPSim: 2^64 - 1 bytes after the first.
@@ -78,7 +78,8 @@ impl Prices for Goal {
         0
     }
 
-    /// Returns the ticks of a calc of `amount` ns; if they exceed a `u64`, its maximum, which the simulator refuses.
+    /// Returns the ticks of a calc of `amount` ns. If they exceed a `u64`, returns its maximum, which the simulator
+    /// refuses.
     fn calc(&self, amount: u64) -> u64 {
         amount.saturating_mul(self.ticks_per_ns)
     }

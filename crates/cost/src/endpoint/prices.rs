@@ -15,9 +15,10 @@
 //!
 //! The prices of the LogP family are those of LogGOPSim, which also charges a message's bytes at the receiver
 //! ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections
-//! 2 and 3 (Eq. 1 and 3). Hockney's ports transfer one message at a time in each direction: a message occupies both for
-//! its whole time, and no CPU; the price of its receive on the CPU is the delay until the rank has it. In LogfP, f
-//! messages leave without a gap, then one every g ("LogfP", Hoefler et al., 2006).
+//! 2 and 3 (Eq. 1 and 3). In the Hockney model, a port transfers one message at a time in each direction. A message
+//! occupies the ports of sender and receiver for its whole time, and no CPU. The price of its receive on the CPU is the
+//! delay until the rank has the message. In LogfP, f messages leave without a gap, then one every g ("LogfP", Hoefler
+//! et al., 2006).
 
 use unisono_base::rounded;
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters, Protocol};
@@ -29,16 +30,16 @@ pub fn seconds(ticks: u64) -> f64 {
     ticks as f64 / (TICKS_PER_NS * 1e9)
 }
 
-/// The ticks for which a send occupies its sender's CPU and network interface, and those of its flight.
+/// The ticks for which a send occupies the sender's CPU and network interface, and the ticks of the flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Send {
     pub cpu: u64,
     pub nic: u64,
-    /// The time from the start of the send until the message is at the receiver.
+    /// The time from the start of the send until the message arrives at the receiver.
     pub flight: u64,
 }
 
-/// The ticks for which an arrived message occupies its receiver's CPU and network interface.
+/// The ticks for which an arrived message occupies the receiver's CPU and network interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Receive {
     pub cpu: u64,
@@ -54,26 +55,26 @@ pub trait Prices {
     fn calc(&self, amount: u64) -> u64 {
         amount
     }
-    /// Returns the bytes of the largest eager message. The send of a longer message ends only when the message is
-    /// received.
+    /// Returns the bytes of the largest eager message. The send of a longer message ends only when the receiver has
+    /// received the message.
     fn eager_bytes(&self) -> u64;
-    /// Returns whether a price of a message of `bytes` bytes may be negative, as a number modulo 2^64.
+    /// Returns true if a price of a message of `bytes` bytes may be negative, as a number modulo 2^64.
     fn may_wrap(&self, _bytes: u64) -> bool {
         false
     }
-    /// Returns the ticks by which a network interface may run ahead of its gap (LogfP: f g); 0 in other models.
+    /// Returns the ticks by which a network interface may run ahead of its gap: f g in LogfP, 0 in other models.
     fn gap_slack(&self) -> u64 {
         0
     }
-    /// Returns whether noise lengthens the tasks of a rank.
+    /// Returns true if noise lengthens the tasks of a rank.
     fn is_noisy(&self, _rank: u32) -> bool {
         true
     }
-    /// Returns whether messages occupy CPUs. If not (Hockney), a rank computes while its ports transfer messages.
+    /// Returns true if messages occupy CPUs. If false (Hockney), a rank computes while its ports transfer messages.
     fn uses_cpus(&self) -> bool {
         true
     }
-    /// Returns whether a task that waits for a task on another CPU of its rank starts no earlier than the end of that
+    /// Returns true if a task that waits for a task on another CPU of its rank starts no earlier than the end of that
     /// task.
     fn ties_cpus(&self) -> bool {
         true
@@ -122,8 +123,8 @@ impl<P: Prices + ?Sized> Prices for &P {
     }
 }
 
-/// A time that is linear in the length of a message: `base + bytes * per_byte` ticks. It is rounded up, so that bounds
-/// in real numbers hold.
+/// A time that is linear in the length of a message: `base + bytes * per_byte` ticks. The time is rounded up, so that
+/// bounds in real numbers hold.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Line {
     base: f64,
@@ -137,8 +138,8 @@ impl Line {
 
     fn at(self, bytes: u64) -> u64 {
         let exact = self.exact(bytes);
-        // A value that differs from a whole tick only by rounding error becomes that tick. Casts saturate; `base` may
-        // be negative, because it excludes the first byte.
+        // A value that differs from a whole number only by rounding error becomes that number. Casts saturate. `base`
+        // may be negative, because it does not include the first byte.
         let whole = exact.round();
         rounded(if (exact - whole).abs() <= whole.abs() * 1e-12 { whole } else { exact.ceil() })
     }
@@ -155,7 +156,8 @@ pub struct Linear {
     reduce: Line,
     eager_bytes: u64,
     gap_slack: u64,
-    /// False if messages occupy interfaces only; the price of a receive on the CPU is then a delay.
+    /// True if messages occupy CPUs. If false, messages occupy interfaces only, and the price of a receive on the CPU
+    /// is a delay.
     uses_cpus: bool,
 }
 
@@ -229,8 +231,8 @@ impl Linear {
         self.flight.exact(bytes).max(0.0) + self.receive_cpu.exact(bytes).max(0.0)
     }
 
-    /// Returns the least ticks per sent byte, and per received byte, in messages of any length, of the CPU or the
-    /// interface, whichever takes longer.
+    /// Returns the least ticks per sent byte, and per received byte, in messages of any length. Each is the larger of
+    /// the ticks on the CPU and on the interface.
     pub fn ticks_per_byte(&self) -> (f64, f64) {
         let least = |cpu: Line, nic: Line| {
             let of = |line: Line| line.per_byte.min(line.base + line.per_byte);
@@ -239,11 +241,11 @@ impl Linear {
         (least(self.send_cpu, self.send_nic), least(self.receive_cpu, self.receive_nic))
     }
 
-    /// Returns prices that are at most these for messages of any length, and at most those of `other` for messages of
-    /// at least `from` bytes.
+    /// Returns prices that are lower bounds of two prices: of these for messages of any length, and of `other` for
+    /// messages of at least `from` bytes.
     fn least(self, (from, other): (u64, Self)) -> Self {
         let line = |a: Line, b: Line| {
-            // A line with the smaller slope is below both lines if it is below both prices of their shortest messages.
+            // A line with the smaller slope is below both lines if it is below both at their shortest messages.
             let per_byte = a.per_byte.min(b.per_byte);
             let base = |line: Line, shortest: u64| line.base + (line.per_byte - per_byte) * shortest as f64;
             Line { base: base(a, 1).min(base(b, from)), per_byte }
@@ -260,7 +262,7 @@ impl Linear {
     }
 }
 
-/// The prices of a machine, whose levels and protocols may have prices of their own.
+/// The prices of a machine. Each level and each protocol may have its own prices.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LevelPrices {
     /// The prices of each level, innermost first; the last entry has the prices between members of the outermost level.
@@ -270,7 +272,7 @@ pub struct LevelPrices {
     protocols: Vec<(u64, Linear)>,
     /// For each level, innermost first, the number of ranks in one of its members, such as one node.
     sizes: Vec<u32>,
-    /// The place of each rank; empty if every rank k has place k.
+    /// The place of each rank; empty if the place of every rank k is k.
     places: Vec<u32>,
 }
 
@@ -308,7 +310,7 @@ impl LevelPrices {
         levels.chain(self.protocols.iter().copied()).fold(self.levels[0], Linear::least)
     }
 
-    /// Returns whether some messages may leave before the gap has passed (LogfP).
+    /// Returns true if some messages may leave before the gap has passed (LogfP).
     pub fn may_run_ahead(&self) -> bool {
         self.outermost(0).gap_slack > 0
     }

@@ -4,12 +4,12 @@ use unisono_lower::{Round, Waits};
 
 use super::{LevelPrices, TICKS_PER_NS};
 
-/// Returns the nanoseconds of consecutive rounds at the prices of the outermost level. A round with
-/// [`Waits::Pipeline`] takes the work of the busiest rank, on its CPU or on one direction of its interface. Any other
-/// round without messages takes the time of its reduction. A round with [`Waits::All`] takes its reduction plus the
-/// longer of two times: that of the sends back to back plus the flight of the last message, or that of the CPU for all
-/// its messages. A round with [`Waits::Lanes`] takes the longer of two times: the work of a rank, or the flight plus
-/// the reduction of one message. The result is exact for the postal models if all ranks do the same (Eq. 1 and 3 of
+/// Returns the nanoseconds of consecutive rounds at the prices of the outermost level. A round with [`Waits::Pipeline`]
+/// takes the time of the busiest rank, on its CPU or on one direction of its interface. Any other round without
+/// messages takes the time of its reduction. A round with [`Waits::All`] takes the time of its reduction plus the
+/// longer of two times: of the sends back to back plus the flight of the last message, or of the CPU for all messages.
+/// A round with [`Waits::Lanes`] takes the longer of two times: of the work of a rank, or of the flight plus the
+/// reduction of one message. The result is exact for the postal models if all ranks do the same (Eq. 1 and 3 of
 /// "Recursive multiplying"), otherwise an estimate.
 pub fn rounds_ns(rounds: &[Round], prices: &LevelPrices) -> f64 {
     rounds.iter().map(|round| ticks(round, prices) * u128::from(round.repeat)).sum::<u128>() as f64 / TICKS_PER_NS

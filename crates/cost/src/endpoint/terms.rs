@@ -7,12 +7,17 @@ use unisono_base::{Diagnostic, Diagnostics, InstrId};
 use unisono_lower::Terms;
 use unisono_schedule::{Flow, Schedule, topological};
 
-/// Returns the terms of the whole schedule. Energy is the bytes sent, distance and depth the messages in the longest
-/// chain of dependent messages, contention the most bytes that a rank sends or receives, links the ordered pairs of
-/// ranks with messages, `max_link_load` the most bytes of a pair, and datapath the most bytes of operands that a rank
-/// adds to the first operands of its instructions.
+/// Returns the terms of the whole schedule:
+///
+/// * energy: the bytes sent;
+/// * distance and depth: the number of messages in the longest chain of dependent messages;
+/// * contention: the most bytes that a rank sends or receives;
+/// * links: the number of ordered pairs of ranks that exchange messages;
+/// * `max_link_load`: the most bytes of such a pair;
+/// * datapath: the most bytes of operands that a rank adds to the first operands of its instructions.
 ///
 /// # Errors
+///
 /// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
@@ -51,8 +56,9 @@ pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     })
 }
 
-/// Returns, for each instruction, the weight of the heaviest chain of messages that ends at or before it. `weight`
-/// returns the weight of a message from one instruction to another; `order` is a topological order of all instructions.
+/// Returns, for each instruction, the weight of the heaviest chain of messages that ends at the instruction or before
+/// it. `weight` returns the weight of a message from one instruction to another. `order` is a topological order of all
+/// instructions.
 pub(crate) fn chains<T: Copy + Default + PartialOrd + Add<Output = T>>(
     schedule: &Schedule,
     flow: &Flow,

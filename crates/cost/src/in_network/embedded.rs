@@ -1,9 +1,9 @@
 //! The times alpha and beta of an embedding from its registers, and the closed form of beta: Eq. 2 of
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA".
 //!
-//! If a buffer fills before the credit of its first packet returns from the next switch, each full buffer takes the
-//! time until that credit. Of all cycles in the simulation's equations (`crates/sim/src/collective_engine/sweep.rs`),
-//! the cycle between two neighbors takes the longest per packet.
+//! If a buffer is full before the credit of its first packet returns from the next switch, each full buffer takes the
+//! time until the credit returns. The equations of the simulation (`crates/sim/src/collective_engine/sweep.rs`) have
+//! several cycles of dependencies; the cycle between two neighbors takes the longest time per packet.
 
 use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};
 use unisono_machine::{
@@ -11,12 +11,13 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, MEMORY},
 };
 
-/// The time T(m) = alpha + beta m of m elements, in ns, or longer if a buffer is full before its first credit returns.
+/// The time T(m) = alpha + beta m of m elements, in ns. The time is longer if a buffer is full before its first credit
+/// returns.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hockney {
     pub alpha_ns: f64,
     pub beta_ns_per_element: f64,
-    /// The number of elements that a buffer stores.
+    /// The number of elements that a buffer can store.
     pub buffer_elements: u32,
     /// The longest time from the departure of a packet until its credit returns.
     pub credit_ns: f64,
@@ -45,8 +46,8 @@ pub fn eq2_ns(machine: &InNetwork, bytes: u64) -> f64 {
     (2.0 * bits / (2.0 * link)).max(2.0 * bits / machine.memory_gbps)
 }
 
-/// Returns the time, in ns, of the slowest embedding that has elements. The registers of `configured` have passed the
-/// checks.
+/// Returns the time, in ns, of the slowest embedding that has elements. The caller has checked the registers of
+/// `configured`.
 pub fn embedded_ns(machine: &InNetwork, layout: &Layout, configured: &Configured) -> f64 {
     let parts = configured.embeddings.iter().zip(embedded(machine, layout, configured));
     parts.filter(|(e, _)| e.elements > 0).map(|(e, h)| h.ns(e.elements)).fold(0.0, f64::max)
@@ -78,7 +79,7 @@ pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -
     configured.embeddings.iter().map(of).collect()
 }
 
-/// The numbers of embeddings that read the memory of one core, write it, and use the core's switch.
+/// The numbers of embeddings that read the memory of a core, write this memory, and use the switch of the core.
 #[derive(Clone, Copy, Default)]
 struct Shares {
     reads: u8,
@@ -86,7 +87,7 @@ struct Shares {
     uses: u8,
 }
 
-/// The machine with its shared links, memories and engines. `memory` and `unit` return ns per bit of an embedding.
+/// The machine with its shared links, memories and engines. `memory` and `unit` return ns per bit of one embedding.
 struct Rates<'a> {
     machine: &'a InNetwork,
     layout: &'a Layout,
@@ -102,8 +103,8 @@ impl Rates<'_> {
         f64::from(reads * u8::from(r.sends())).max(f64::from(writes * u8::from(r.receives()))) / rate
     }
 
-    /// Returns the ns per bit of the slowest among a switch's engine and the outputs of the engine, or, if `copies`,
-    /// the outputs to which the switch copies responses.
+    /// Returns the ns per bit of the slowest of: the engine of a switch, and the outputs of this engine. If `copies`,
+    /// the outputs are those to which the switch copies responses.
     fn unit(&self, (switch, r): &(u32, Registers), copies: bool) -> f64 {
         let shares = self.shares[*switch as usize];
         let link = |port| match self.layout.level(*switch, port) {
@@ -154,8 +155,8 @@ fn gbps(machine: &InNetwork, level: LevelOf) -> f64 {
     }
 }
 
-/// Returns the longest latency, in ns, from the root to a memory; if the collective reduces, with the longest from a
-/// memory to the root added.
+/// Returns the longest latency, in ns, from the root to a memory. If the collective reduces, the longest latency from a
+/// memory to the root is added.
 fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embedding) -> f64 {
     let places = e.places(layout.switches());
     let reduces = configured.collective.kind.reduces();
@@ -165,7 +166,8 @@ fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embe
         },
     );
     let (mut up, mut down) = (0.0_f64, 0.0_f64);
-    // The index of a switch, its latency to the root over links and engines, and the latency from the root over links.
+    // For each waiting switch: its index, its latency to the root over links and engines, and the latency from the root
+    // over links, both in ns.
     let mut waiting: Vec<(usize, f64, f64)> = root.map(|at| (at, 0.0, 0.0)).into_iter().collect();
     while let Some((at, to_root, from_root)) = waiting.pop() {
         let (switch, r) = e.registers[at];

@@ -3,9 +3,9 @@
 //!
 //! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the latency to the partner;
 //! both parameters are calibrated, because the paper does not state them. The latency to a partner in another socket or
-//! node is the largest possible: half of Eq. 1 with one dimension of nodes or, for a partner in the same node, with
-//! none. The data of a round goes through the memory port: a sent element is read, an arriving one written, and a
-//! reduction in software reads two and writes one. Congestion is ignored, as in the paper.
+//! node is the largest possible: half of Eq. 1 with one dimension of nodes or, for a partner in the same node, without
+//! such a dimension. The data of a round goes through the memory port: a sent element is read, an arriving element is
+//! written, and a reduction in software reads two elements and writes one. Congestion is ignored, as in the paper.
 
 use unisono_machine::{InNetwork, in_network::LevelOf};
 
@@ -28,20 +28,20 @@ pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host:
     let whole = ranks.max(1).ilog2();
     let mut ways: Vec<f64> = (0..whole).map(|round| way_ns(machine, 1 << round)).collect();
     if !ranks.is_power_of_two() {
-        // Ranks above a power of two send their vector first, and receive the result at the end.
+        // Ranks beyond the largest power of two send their vector first, and receive the result at the end.
         ways.extend([way_ns(machine, 1 << whole); 2]);
     }
     let round = |way: f64| machine.host.round_ns + machine.host.traversals * way;
     let rounds: f64 = ways.iter().copied().map(round).sum();
-    // A port transfers reads and writes concurrently, and there are fewer writes, so reads limit it.
+    // A port transfers reads and writes concurrently. There are fewer writes than reads, so reads limit the port.
     let vector_ns = |accesses: f64, reads: f64| {
         8.0 * bytes as f64 * (accesses / machine.memory_gbps).max(reads / machine.memory_port_gbps) * elements as f64
     };
     match host {
-        // Read, write, and reduce: 2 + 3 accesses of every element in every round, of which 1 + 2 read.
+        // In every round each element has 2 accesses for the message (1 read) and 3 for the reduction (2 reads).
         Host::RecursiveDoubling => rounds + ways.len() as f64 * vector_ns(5.0, 3.0),
-        // Halving and doubling on n ranks: (n - 1)/n of the vector has 4 accesses for messages and 3 for reductions, of
-        // which 2 + 2 read.
+        // Halving and doubling on n ranks: (n - 1)/n of the vector has 4 accesses for messages (2 reads) and 3 for
+        // reductions (2 reads).
         Host::Rabenseifner => 2.0 * rounds + vector_ns(7.0, 4.0) * f64::from(ranks - 1) / f64::from(ranks),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use unisono_base::narrow;
 use unisono_machine::network::{Gpu, Network, Plane, Topology};
 
-/// The tolerance in comparisons of rates, relative to a rate.
+/// The relative tolerance in comparisons of rates.
 const SLACK: f64 = 1e-9;
 
 pub struct GpuBoxes {
@@ -16,24 +16,24 @@ pub struct GpuBoxes {
     pub boxes: u32,
     /// The number of ranks in one box.
     pub ranks: u32,
-    /// The number of all GPUs of one box, with or without a rank.
+    /// The number of GPUs of one box, including GPUs without a rank.
     pub in_box: u32,
     pub links: BoxLinks,
     /// The least latency of a message from a GPU of one box to a GPU of another box; 0 with one box.
     pub network_ns: f64,
 }
 
-/// The links of one box, with rates in GB/s.
+/// The links of one box. Rates are in GB/s.
 pub struct BoxLinks {
-    /// The rate of all links of one GPU to other GPUs of its box and to NVSwitches together, the largest of all GPUs of
+    /// The rate of all links of one GPU to other GPUs of its box and to NVSwitches together; the largest of all GPUs of
     /// the job.
     pub most: f64,
-    /// The rate of all links of one GPU to GPUs of the job and to NVSwitches together. The least of all GPUs counts,
+    /// The rate of all links of one GPU to GPUs of the job and to NVSwitches together. This is the least of all GPUs,
     /// because all GPUs transfer equal amounts.
     pub used: f64,
     /// True if every GPU of the job has a cable to NVSwitches.
     pub has_nvswitch: bool,
-    /// True if all GPUs of the job have the same rate of the links that `used` counts.
+    /// True if `used` is the same for all GPUs of the job.
     pub are_alike: bool,
     /// The rate of direct links between each two GPUs of the job, as a matrix row by row.
     pub pairs: Vec<f64>,
@@ -43,7 +43,8 @@ pub struct BoxLinks {
     /// a tree.
     pub between: f64,
     pub nics: u32,
-    /// The least rate of an interface, which is no faster than its fastest cable inside the box; 0 without interfaces.
+    /// The least rate of an interface, which is at most the rate of its fastest cable inside the box; 0 without
+    /// interfaces.
     pub nic: f64,
 }
 
@@ -183,8 +184,8 @@ impl BoxLinks {
     }
 }
 
-/// Returns the rate of the slowest cable of the best tree that joins all `used` nodes, or 0 without a tree: a ring over
-/// a tree crosses each cable once in each direction.
+/// Returns the rate of the slowest cable of the best tree that joins all `used` nodes; 0 without a tree. A ring over a
+/// tree crosses each cable once in each direction.
 fn least_between(used: &[u32], nodes: u32, mut cables: Vec<(f64, u32, u32)>) -> f64 {
     cables.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut set: Vec<u32> = (0..nodes).collect();
@@ -217,7 +218,7 @@ fn least_latency_ns(network: &Network, plane: &Plane, from: &[u32], is_end: &dyn
             let at = if to < plane.accelerators() { at } else { at + switch_ns };
             if at < least[to as usize] {
                 least[to as usize] = at;
-                // GPUs do not forward.
+                // GPUs do not forward messages.
                 if to >= plane.accelerators() {
                     open.push_back(to);
                 }

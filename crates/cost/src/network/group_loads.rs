@@ -9,14 +9,14 @@ use super::{NetworkModel, loads::Sent, model::are_alike, routed::add};
 pub struct GroupLoad {
     /// The time of the group if no other group uses its links.
     pub ns: f64,
-    /// Pairs `(link, nanoseconds)`: the time for which the group keeps the link busy in all exchanges.
+    /// Pairs `(link, nanoseconds)`: the time for which all exchanges of the group together keep the link busy.
     pub links: Vec<(u32, f64)>,
 }
 
 impl NetworkModel {
     /// Routes the exchanges of all groups together, and sums the load of each group separately. `exchanges` are the
-    /// exchanges of all ranks, and `groups` the ranks of each group. If there are more than `most` messages, a sample
-    /// is routed.
+    /// exchanges of all ranks, and `groups` the ranks of each group. If there are more than `most` messages, only a
+    /// sample of the messages is routed.
     pub fn group_loads(&self, exchanges: &[Exchange], groups: &[&[u32]], most: u64) -> Vec<GroupLoad> {
         let (outer, inner) = self.sampling(exchanges, most);
         let mut loads = self.loads();

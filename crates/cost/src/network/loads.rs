@@ -1,12 +1,13 @@
 //! The load of concurrent messages on each link of a plane, in bytes. On a link of another rate, the bytes are
 //! multiplied by the machine's own rate of a link divided by that rate.
 //!
-//! A message is cut into equal parts, and each part takes, node by node, one of the hops that the routing allows. Real
-//! packets, which follow credits, change to another hop only when their link is busy. So messages are routed twice, and
-//! the result with the smaller largest load counts, unless the messages have no choice or the first result is the least
-//! possible. First, each part takes the hop with the least loaded link. Then, each part takes the first hop whose link
-//! has room: a load up to the longest message. If the source chooses among paths (Valiant), it distributes the parts
-//! evenly. Messages are routed in their order, so the same messages give the same loads.
+//! A message is cut into equal parts. At each node, a part takes one of the hops that the routing allows. Real packets,
+//! which follow credits, change to another hop only when their link is busy. So messages are routed twice, and the
+//! routing whose busiest link has the smaller load is used. In the first routing, each part takes the hop with the
+//! least loaded link. In the second, each part takes the first hop whose link has room, that is, a load up to the
+//! longest message. The second routing is omitted if the messages have no choice or the first result is the least
+//! possible. If the source chooses among paths (Valiant), it distributes the parts evenly. Messages are routed in their
+//! order, so the same messages give the same loads.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -18,16 +19,16 @@ use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::Speeds;
 
-/// The most parts of a message that can take several paths; more parts balance loads better and take longer.
+/// The most parts of a message that can take several paths. More parts balance loads better and take longer to route.
 const PARTS: u32 = 8;
 /// The number of parts of all messages of a sender together, within the limits of one message, [`LEAST_PARTS`] and
-/// [`PARTS`]. Few suffice because many messages balance each other: an alltoall of 1,024 accelerators differs by at
-/// most 0.4 % from one with 8 parts of each message.
+/// [`PARTS`]. Few parts suffice, because many messages balance each other: the loads of an alltoall of 1,024
+/// accelerators differ by at most 0.4 % from loads with 8 parts per message.
 const PARTS_OF_SENDER: u32 = 256;
 /// The least parts of a message that can take several paths.
 const LEAST_PARTS: u32 = 2;
 
-/// The number of messages whose routing takes as long as the start of some threads.
+/// The number of messages whose routing takes about as long as the start of a few threads.
 const MANY: usize = 1 << 12;
 
 /// A number of links above the length of any path; a longer path is a fault of a routing.
@@ -44,15 +45,15 @@ pub struct Sent {
 /// The loads of the messages routed so far.
 #[derive(Default)]
 struct Routed {
-    /// The load of each link in bytes, times the weight of its rate.
+    /// The load of each link in bytes, multiplied by the weight of its rate.
     bytes: Vec<f64>,
     /// The load of the busiest link.
     most: f64,
-    /// The number of messages of a list that are routed, and whether one of them could take several paths.
+    /// The number of routed messages of a list. `chose` is true if one of them could take several paths.
     count: usize,
     chose: bool,
-    /// For the first link of each run of hops, the place of the search in the run: `most`, `level`, `next`, and the
-    /// number of links. Tuples of zeros cost no time before their use.
+    /// For the first link of each run of hops, the position of the search in the run: `most`, `level`, `next`, and the
+    /// number of links. Memory of zeros costs no time before its first use.
     cursors: Vec<(f64, f64, u32, u32)>,
     /// The first links of the runs whose cursors have moved.
     moved: Vec<u32>,
@@ -70,11 +71,11 @@ pub struct Loads<'a> {
     routing: &'a dyn Routing,
     speeds: &'a Speeds,
     now: Routed,
-    /// Another routing of the same messages.
+    /// A second routing of the same messages.
     other: Option<Box<Self>>,
     hops: Vec<Hop>,
     way: Vec<u32>,
-    /// The number of parts of a message whose source has only one choice.
+    /// The number of parts of a message whose source has no choice of paths.
     parts: u32,
     is_layered: bool,
 }
@@ -86,14 +87,14 @@ impl<'a> Loads<'a> {
         Self { plane, routing, speeds, now, other, hops, way, parts: PARTS, is_layered }
     }
 
-    /// Returns the load of the busiest link during these messages, in bytes as the head of the file counts them.
+    /// Returns the load of the busiest link during these messages, in weighted bytes (see the head of this file).
     pub fn busiest(&mut self, messages: &[Sent]) -> f64 {
         let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max) * self.speeds.least_weight();
         let messages_of_sender = narrow::<u32>(messages.len()) / self.plane.accelerators();
         self.parts = (PARTS_OF_SENDER / messages_of_sender.max(1)).clamp(LEAST_PARTS, PARTS);
         let least = longest.max(self.least(messages)) * (1.0 + 1e-9);
-        // Often the second result is the least possible, and the first exceeds it after few messages. So on one core
-        // the first routing pauses when it exceeds the least possible load.
+        // Often the second result is the least possible, and the first exceeds the least possible load after few
+        // messages. So on one core the first routing pauses when it exceeds this load.
         if messages.len() < MANY || !parallel::with_idle(2, |threads| threads > 1) {
             self.route_on(messages, 0.0, |most| most > least);
             if !self.now.chose || self.now.most <= least {
@@ -103,7 +104,8 @@ impl<'a> Loads<'a> {
         let (plane, routing, speeds, parts) = (self.plane, self.routing, self.speeds, self.parts);
         let mut other = self.other.take().unwrap_or_else(|| Box::new(Self::new(plane, routing, speeds)));
         other.parts = parts;
-        // The smallest load of a finished routing, as bits. Loads only grow, so a routing stops when it reaches that.
+        // The smallest largest load of a finished routing, as bits. Loads only grow, so a routing stops when it reaches
+        // this load.
         let known = AtomicU64::new(f64::INFINITY.to_bits());
         let is_worse = |most: f64| most >= f64::from_bits(known.load(Relaxed));
         let [room, even] = [&mut *other, &mut *self].map(Mutex::new);
@@ -126,8 +128,8 @@ impl<'a> Loads<'a> {
         if is_enough { even } else { even.min(room) }
     }
 
-    /// Routes the messages of a list after those already routed, until one could take several paths and `stops` is true
-    /// of the largest load.
+    /// Routes the messages of a list that are not yet routed. Stops after a message if a message so far could take
+    /// several paths and `stops` returns true for the largest load.
     fn route_on(&mut self, messages: &[Sent], room: f64, stops: impl Fn(f64) -> bool) {
         while let Some(message) = messages.get(self.now.count) {
             self.now.count += 1;
@@ -138,7 +140,8 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// Returns a lower bound on the load of the busiest link: the links of a sender carry all bytes that it sends.
+    /// Returns a lower bound on the load of the busiest link: the links of a sender carry all bytes that the sender
+    /// sends.
     fn least(&self, messages: &[Sent]) -> f64 {
         let mut sent = vec![0.0; self.plane.accelerators() as usize];
         messages.iter().filter(|m| m.from != m.to).for_each(|m| sent[m.from as usize] += m.bytes);
@@ -148,8 +151,8 @@ impl<'a> Loads<'a> {
         (0..).zip(&sent).map(load).fold(0.0, f64::max)
     }
 
-    /// Returns the largest latency of a message over the paths among which its source may choose, each with the first
-    /// hop that the routing lists at every node; 0 from an accelerator to itself.
+    /// Returns the largest latency of a message over the paths among which its source may choose. At every node of a
+    /// path, this is the path over the first hop that the routing lists. 0 from an accelerator to itself.
     pub fn latency_ns(&mut self, from: u32, to: u32) -> f64 {
         if from == to {
             return 0.0;
@@ -171,7 +174,7 @@ impl<'a> Loads<'a> {
             return false;
         }
         let choices = self.routing.choices(from, to);
-        // The source chooses a way for each part.
+        // The source chooses a path for each part.
         let chooses = choices.len() > 1;
         let parts = if chooses { PARTS } else { self.parts };
         let together = if chooses || !self.is_layered { 1 } else { parts };
@@ -191,8 +194,8 @@ impl<'a> Loads<'a> {
         if self.speeds.is_even() { 1.0 } else { self.speeds.weight(self.plane.link(link).speed) }
     }
 
-    /// Routes `together` of the `parts` parts of a message, link by link, and returns whether the message could take
-    /// several paths; `any` is true if that is known before. `way` is the choice of the source. If the routing is
+    /// Routes `together` of the `parts` parts of a message, link by link, and returns true if the message could take
+    /// several paths; `any` is true if this is already known. `way` is the choice of the source. If the routing is
     /// layered, each node sees the parts in the same order as if they were routed one after the other.
     fn walk(
         &mut self,
@@ -205,17 +208,17 @@ impl<'a> Loads<'a> {
     ) -> bool {
         let share = bytes / f64::from(parts);
         let is_even = self.speeds.is_even();
-        // If always the least loaded link counts, a link without load is the first of them.
+        // If `room` is 0, the least loaded link is taken; a link without load is the first such link.
         let most = if room > 0.0 { room * (1.0 + 1e-9) - if is_even { share } else { 0.0 } } else { 0.0 };
         let (at, vc) = self.follow((from, to), way, false);
         let mut listed = std::mem::take(&mut self.hops);
         let any = any || at != to;
-        // Without a choice all parts take the same way, so they are routed as one.
+        // Without a choice all parts take the same path, so they are routed as one part.
         let (first, times) = if any { (share, together) } else { (bytes, 1) };
         for index in 0..self.way.len() {
             self.load(self.way[index], first, (times, f64::INFINITY), on);
         }
-        // The places of the parts, and the parts that have not arrived, each as a bit.
+        // The place of each part. `open` has a bit for each part that has not arrived.
         let mut places = [(at, vc); PARTS as usize];
         let mut open = if at == to { 0 } else { (1_u32 << together) - 1 };
         let mut steps = narrow::<u32>(self.way.len());
@@ -231,7 +234,7 @@ impl<'a> Loads<'a> {
                     if left >> part & 1 == 0 || place.0 != at {
                         continue;
                     }
-                    // Another channel may have other hops, which later parts take after this part.
+                    // A part on another virtual channel may have other hops, so it is routed after this part.
                     if place.1 != vc {
                         break;
                     }
@@ -239,7 +242,7 @@ impl<'a> Loads<'a> {
                 }
                 left &= !here;
                 let hops = self.hops_at(at, vc, (to, way), &mut listed);
-                // A link with room stays the first one until it is full.
+                // A link with room remains the chosen link until it is full.
                 let full = match hops.len() {
                     1 => f64::INFINITY,
                     _ if is_even => most,
@@ -262,8 +265,8 @@ impl<'a> Loads<'a> {
         any
     }
 
-    /// Adds the load of a part of a message to a link, and of further parts while the load is at most `full`. Returns
-    /// the number of parts, at most `parts`.
+    /// Adds the load of one part of a message to a link, and of further parts while the load of the link is at most
+    /// `full`. Returns the number of parts added, at most `parts`.
     #[inline]
     fn load(&mut self, link: u32, share: f64, (parts, full): (u32, f64), on: &mut impl FnMut(u32, f64)) -> u32 {
         let more = share * self.weight(link);
@@ -312,7 +315,7 @@ impl<'a> Loads<'a> {
         (at, vc)
     }
 
-    /// Returns the hops at a node, in `listed` if they are no run.
+    /// Returns the hops at a node. `listed` stores them if they are not a run.
     #[inline]
     fn hops_at<'h>(&self, at: u32, vc: u8, (to, way): (u32, u32), listed: &'h mut Vec<Hop>) -> Hops<'h> {
         // Each call takes a new header, since a copy of a header reads the byte of the channel in a longer word.
@@ -325,7 +328,7 @@ impl<'a> Loads<'a> {
     }
 
     /// Returns the first hop whose link has a load of at most `most`, or else the hop with the least loaded link. If
-    /// links have different rates, the load includes the part of a message, of `share` bytes.
+    /// links have different rates, the compared load includes the next part of `share` bytes.
     #[inline]
     fn best(&mut self, hops: Hops, share: f64, most: f64) -> Hop {
         if hops.len() == 1 {
@@ -354,8 +357,9 @@ impl<'a> Loads<'a> {
     }
 
     /// Returns the index of the first link of a run with a load of at most `most`, or else of the first of the least
-    /// loaded links. Loads only grow until they are cleared, so a search continues where the last one ended: all links
-    /// before `next` have loads above `level`. Once `level` is above `most`, no link of the run has a load below it.
+    /// loaded links. Loads only grow until they are cleared, so a search continues where the previous search ended: all
+    /// links before `next` have loads above `level`. Once `level` is above `most`, no link of the run has a load below
+    /// it.
     #[inline]
     fn best_of_run(&mut self, first: u32, count: u32, most: f64) -> usize {
         let loads = &self.now.bytes[first as usize..][..count as usize];
@@ -417,7 +421,7 @@ impl Hops<'_> {
     }
 }
 
-/// Returns the index of the first of the least loads, and that load.
+/// Returns the index of the first of the smallest loads, and this load.
 fn first_of_least(loads: &[f64]) -> (usize, f64) {
     let mut best = (0, loads[0]);
     for (index, &load) in loads.iter().enumerate().skip(1) {

@@ -1,5 +1,5 @@
-//! Times of collectives on a network with shared links: of closed forms and of schedules, routed over a plane, and
-//! lower bounds.
+//! Times of collectives on a network with shared links: of closed forms and of schedules, whose messages are routed
+//! over a plane. Also lower bounds.
 
 pub mod bounds;
 mod gpu_boxes;
@@ -87,7 +87,8 @@ impl NetworkPart {
         Ok(Self { network, topology, model, fabric, extents, sheet })
     }
 
-    /// Returns all accelerators of a network of which a part could be built.
+    /// Returns a part with all accelerators of a network. The caller has already built a part of this network, so the
+    /// topology is valid.
     fn whole(network: &Network) -> Self {
         let topology = network.topology(&network.name).expect("the topology of which parts failed");
         let all = (0..topology.accelerators()).collect();

@@ -2,14 +2,15 @@
 //!
 //! T = latency of the slowest part of the vector + the sum, over exchanges, of the time of the bytes on the busiest
 //! link, by these rules:
-//! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
-//!   (virtual cut-through: only the head waits at each), o the host's overhead at either end. If links differ, each has
-//!   its own alpha. If the machine states a signal, its latency is added to each message, and the start of a kernel is
-//!   added once. Copies count in the timetable of a schedule, and not in closed form;
+//! * a message over h links has the latency h alpha + 2 o. alpha is the output, link and input latency of one link
+//!   (virtual cut-through: only the head waits at each link), and o is the host's overhead at either end. If links
+//!   differ, each has its own alpha. If the machine states a signal, its latency is added to each message, and the
+//!   start of a kernel is added once. Copies count in the timetable of a schedule, and not in closed form;
 //! * flow k of each exchange carries part k of the vector, and the latency of a part is the sum over its flows. A
 //!   repeated flow is a chain: a message of a rank waits for the message that the rank received before, so the flow's
 //!   latency is the longest sum along `repeat` consecutive messages;
-//! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
+//! * all flows of an exchange are under way at once, over all ports and in all directions, and share links
+//!   ([`super::loads`]);
 //! * reductions and the work of hosts on messages overlap with transfers, so an exchange takes the longest of the
 //!   three; planes are equal, and each transfers an equal share of every vector.
 //!
@@ -49,21 +50,21 @@ pub struct NetworkModel {
     pub(super) routing: Box<dyn Routing>,
     places: Vec<u32>,
     pub(super) speeds: Speeds,
-    /// The overhead of the sending and the receiving host of one message together.
+    /// The overheads of a message at the sending and at the receiving host, together.
     pub overhead_ns: f64,
     /// The time from the arrival of a message at a rank until the rank notices it.
     pub signal_ns: f64,
     /// The time before a rank begins the collective.
     pub launch_ns: f64,
-    /// The time of a byte of the vector that a rank copies.
+    /// The time per byte of the vector that a rank copies.
     pub(super) copy_ns_per_byte: f64,
-    /// The time of a byte of the vector on links of the machine's own rate, divided by the planes, which share the
-    /// vector.
+    /// The time per byte of the vector on links of the machine's own rate, divided by the number of planes, which share
+    /// the vector.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// The bytes of a message besides its data, on all planes together.
+    /// The bytes of a message besides its data, summed over all planes.
     header_bytes: u64,
-    /// The bytes of the vector that one packet on every plane carries together.
+    /// The bytes of the vector in one packet on each plane, summed over all planes.
     pub(super) packet_bytes: u64,
     /// The number of packets that fit into the buffer of a virtual channel at the end of a link.
     pub(super) places_of_buffer: u64,
@@ -196,7 +197,7 @@ impl NetworkModel {
     pub(super) fn sampling(&self, exchanges: &[Exchange], most: u64) -> (usize, usize) {
         let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
         let every = narrow::<usize>(messages.div_ceil(most.max(1)).max(1));
-        // If there are enough exchanges, exchanges are sampled, otherwise the flows of each exchange.
+        // Whole exchanges are sampled if there are enough exchanges, otherwise flows of each exchange.
         if exchanges.len() >= every { (every, 1) } else { (1, every) }
     }
 
@@ -243,13 +244,13 @@ impl NetworkModel {
             self.rounds_ns(schedule).map(Some)
         } else {
             let ends = timetable::end_ns(schedule, self, places, most_ns)?;
-            // The clock of a timetable ends after 213 days.
+            // The clock of a timetable can count 213 days. A longer schedule is timed by rounds.
             let is_beyond = ends.is_some_and(|ns| ns >= u64::MAX as f64 / timetable::PS_PER_NS) && !has_switches;
             if is_beyond { self.rounds_ns(schedule).map(Some) } else { Ok(ends) }
         }
     }
 
-    /// Returns the bytes of a message on links.
+    /// Returns the bytes of a message on links, with its header.
     pub(super) fn with_header(&self, bytes: u64) -> u64 {
         bytes.saturating_add(self.header_bytes)
     }
@@ -265,10 +266,11 @@ impl NetworkModel {
     }
 
     /// Returns the nanoseconds of a schedule in rounds ([`MessageRound`]): the latency of its longest chain of
-    /// messages, plus, for each round, the longer of two times: that of the bytes on the busiest link, or the work of
-    /// the busiest host.
+    /// messages, plus, for each round, the longer of two times: of the bytes on the busiest link, or of the work of the
+    /// busiest host.
     ///
     /// # Errors
+    ///
     /// Returns the faults of a schedule that is not well-formed, or that cannot run.
     pub fn rounds_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
         let place = |rank: u32| self.places[rank as usize];
@@ -292,7 +294,7 @@ impl NetworkModel {
     }
 }
 
-/// Returns whether two exchanges have flows of equal bytes and repetitions, and reduce equally many bytes.
+/// Returns true if two exchanges have flows of equal bytes and repetitions, and reduce equally many bytes.
 pub(super) fn are_alike(a: &Exchange, b: &Exchange) -> bool {
     let bytes = |e: &Exchange| (e.reduced, e.flows.len());
     let same = |(a, b): (&Flow, &Flow)| (a.bytes, a.repeat) == (b.bytes, b.repeat);

@@ -1,10 +1,10 @@
 //! Exchanges routed over a network, each distinct pattern of senders and receivers once.
 //!
 //! Loads are proportional to the bytes of messages, so a pattern of messages with the same shares of bytes is routed
-//! once for all sizes. A pattern is identified by 128 bits that are mixed from its receivers. If destinations in alike
-//! blocks are interchangeable ([`unisono_machine::network::Routing::blocks`]), the numbers of blocks in the order of
-//! first use take the place of receivers, and patterns that an exchange of destinations maps to each other share one
-//! routing.
+//! once for all sizes. A pattern is identified by a hash of 128 bits of its receivers. If destinations in alike blocks
+//! are interchangeable ([`unisono_machine::network::Routing::blocks`]), blocks are numbered in the order of their first
+//! use, and these numbers are hashed instead of the receivers. So patterns that differ only by an exchange of
+//! destinations share one routing.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ impl Key {
     }
 }
 
-/// Numbers of blocks of destinations by first use.
+/// The numbers of blocks of destinations, in the order of first use.
 struct Renumbered {
     /// The sizes of blocks, largest first.
     sizes: Vec<u32>,
@@ -63,7 +63,8 @@ impl Renumbered {
         Some(Self { used: vec![0; sizes.len()], sizes, numbers })
     }
 
-    /// Mixes the numbers of the blocks of a destination into a key, each with whether the source is in the same block.
+    /// Mixes into a key, for each size of blocks, the number of the block of the destination, and if the source is in
+    /// the same block.
     fn mix(&mut self, from: u32, to: u32, key: &mut Key) {
         for ((size, numbers), used) in self.sizes.iter().zip(&mut self.numbers).zip(&mut self.used) {
             let number = &mut numbers[(to / size) as usize];
@@ -84,13 +85,15 @@ impl NetworkModel {
         let bytes = |flow: &Flow| self.flow_bytes(flow);
         let longest = flows().map(bytes).fold(0.0, f64::max);
         let (mut messages, mut latency, mut pattern) = (Vec::new(), Vec::new(), Key([1, 2]));
-        // The table of loads is made on demand: most patterns are in the cache, and the loads of all links take memory.
+        // The table of loads is made only when needed: most patterns are in the cache, and the loads of all links take
+        // memory.
         let mut loads = None;
         let mut blocks = Renumbered::new(self);
         for flow in flows() {
             let share = if longest > 0.0 { bytes(flow) / longest } else { 0.0 };
             let mut of_flow = Key([3, flow.repeat.into()]);
-            // A chain of several messages depends on which receivers are the next senders.
+            // The latency of a chain of several messages depends on the receivers, which are the next senders. So the
+            // receivers are part of its key.
             let mut own = if flow.repeat == 1 { Renumbered::new(self) } else { None };
             let first = messages.len();
             for rank in 0..self.ranks() {
@@ -129,8 +132,8 @@ pub(super) fn add(latency: &mut Vec<f64>, more: Vec<f64>, scale: f64) {
     latency.iter_mut().zip(more).for_each(|(all, ns)| *all += ns * scale);
 }
 
-/// Returns the largest sum of latencies, in ns, along `repeat` consecutive messages of a flow, computed by repeated
-/// doubling of chains. `ways` has the latency of the path from each rank.
+/// Returns the largest sum of latencies, in ns, along `repeat` consecutive messages of a flow. The length of chains is
+/// doubled repeatedly. `ways` has the latency of the path from each rank.
 fn chain_ns(model: &NetworkModel, flow: &Flow, ways: &[f64]) -> f64 {
     let message = |(r, &way): (u32, &f64)| (flow.to(r), model.message_ns(r, flow.to(r), way));
     let mut step: Vec<(u32, f64)> = (0..).zip(ways).map(message).collect();

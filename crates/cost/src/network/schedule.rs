@@ -16,7 +16,8 @@ pub struct Message {
 #[derive(Default)]
 pub struct MessageRound {
     pub messages: Vec<Message>,
-    /// The most bytes of operands that one rank reduces between the messages of this round and those of the next.
+    /// The most bytes of operands that one rank reduces between the messages of this round and the messages of the next
+    /// round.
     pub reduced: u64,
 }
 
@@ -28,10 +29,11 @@ impl MessageRound {
     }
 }
 
-/// Returns the messages in rounds, by the number of messages in the longest chain before each, and the ns of the
-/// longest chain of all, in which a message takes `nanoseconds(from, to)`.
+/// Returns the messages in rounds, and the time in ns of the longest chain of messages. The round of a message is the
+/// number of messages in the longest chain before it. A message takes `nanoseconds(from, to)`.
 ///
 /// # Errors
+///
 /// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub fn message_rounds(
     schedule: &Schedule,

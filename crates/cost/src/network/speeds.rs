@@ -4,11 +4,11 @@ use unisono_machine::network::{Network, Plane};
 
 /// The latency and rate of each speed. Indices are those of [`unisono_machine::network::Link::speed`].
 pub struct Speeds {
-    /// The output, link and input latency of a link together.
+    /// The output, link and input latency of a link, added up.
     alphas_ns: Vec<f64>,
-    /// The latency of a link without its input and output, which a returning credit takes.
+    /// The latency of a link without its output and input: the latency of a returning credit.
     links_ns: Vec<f64>,
-    /// The machine's own rate divided by the rate of a link.
+    /// The weight of a link: the machine's own rate divided by the rate of the link.
     weights: Vec<f64>,
     /// The latency of every link, if all are equal.
     same_ns: Option<f64>,
@@ -33,8 +33,8 @@ impl Speeds {
         }
     }
 
-    /// Returns the latency, in ns, of a path over links of these speeds. If all latencies are equal, rounding does not
-    /// depend on their order.
+    /// Returns the latency, in ns, of a path over links of these speeds. If all latencies are equal, the latency is a
+    /// product, so its rounding does not depend on an order.
     pub fn way_ns(&self, speeds: impl ExactSizeIterator<Item = u8>) -> f64 {
         match self.same_ns {
             Some(alpha) => speeds.len() as f64 * alpha,
@@ -47,8 +47,8 @@ impl Speeds {
         self.alphas_ns[usize::from(speed)]
     }
 
-    /// Returns the ns from the start of a packet of length 0 on a link until the node before the link has the credit
-    /// for it, if the packet does not wait at the end of the link.
+    /// Returns the ns from the start of a packet of length 0 on a link until the node before the link has the packet's
+    /// credit back, if the packet does not wait at the end of the link.
     pub fn round_trip_ns(&self, speed: u8) -> f64 {
         self.alpha_ns(speed) + self.links_ns[usize::from(speed)]
     }
@@ -67,7 +67,7 @@ impl Speeds {
         self.weights[usize::from(speed)]
     }
 
-    /// Returns the rate of all links of a node together, divided by the machine's own rate of one link.
+    /// Returns the total rate of all links of a node, divided by the machine's own rate of one link.
     pub fn injection(&self, plane: &Plane, node: u32) -> f64 {
         if self.is_even() {
             return plane.leaving(node).len() as f64;
@@ -75,7 +75,7 @@ impl Speeds {
         plane.leaving(node).map(|id| 1.0 / self.weight(plane.link(id).speed)).sum()
     }
 
-    /// Returns whether all links have the machine's own speed.
+    /// Returns true if all links have the machine's own speed.
     pub fn is_even(&self) -> bool {
         self.weights.len() == 1
     }

@@ -1,10 +1,10 @@
 //! The bounds [`CUT`] and [`PARTITION`] for several groups that run a collective concurrently, and for messages between
 //! pairs.
 //!
-//! The bound of one group alone is weak if all groups need the same links: each of eight groups with a GPU in every box
-//! could send over all eight interfaces of a box, but not all at once. The bytes that all groups must move across the
-//! border of a part take at least these bytes divided by the rate of the links there. Parts are boxes, or single ranks
-//! ([`unisono_synthesis::partition`]).
+//! The bound of one group alone is weak if all groups need the same links. For example, each of eight groups with a GPU
+//! in every box could use all eight interfaces of a box, but not all groups at once. The bytes that all groups together
+//! must move across the border of a part take at least these bytes divided by the rate of the links at the border.
+//! Parts are boxes, or single ranks ([`unisono_synthesis::partition`]).
 
 use rustc_hash::FxHashMap;
 use unisono_base::interrupt::poll;
@@ -76,7 +76,7 @@ pub fn messages_together(
 
 /// Returns the numbers of blocks that leave and that enter a part of the network for a group with `inside` ranks in it
 /// and `outside` ranks elsewhere; `None` for a kind without such a bound. `has_root` is true if the group's root is
-/// inside. Every block from outside must enter at least once; for sums, a partial sum of each block.
+/// inside. Every block from outside must enter at least once. For sums, a partial sum of each block must enter.
 fn crossing(kind: Kind, inside: u64, outside: u64, has_root: bool) -> Option<[u64; 2]> {
     let turned = |[out, back]: [u64; 2]| if has_root { [out, back] } else { [back, out] };
     let blocks = match kind {

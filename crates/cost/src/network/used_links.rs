@@ -9,12 +9,12 @@ use unisono_schedule::Schedule;
 
 use super::NetworkModel;
 
-/// The links of all paths that the routing allows for some messages.
+/// The links of all paths that the routing allows for a set of messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsedLinks {
     pub links: FxHashSet<u32>,
     /// A hash of the paths: the speeds of their links, and the links and nodes that paths share. The same messages take
-    /// equally long on any accelerators with equal shapes.
+    /// equally long on two sets of accelerators with equal shapes.
     pub shape: u64,
 }
 

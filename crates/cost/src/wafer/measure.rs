@@ -45,7 +45,7 @@ pub fn measure(placed: OnGrid) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
         .collect())
 }
 
-/// The wavelets of one push that one phase reads.
+/// The wavelets of one push that one phase reads: a message.
 struct Message {
     stream: StreamId,
     wavelets: u64,
@@ -88,7 +88,7 @@ impl<'a> Parts<'a> {
         parts
     }
 
-    /// Assigns the message of one push to the phase that reads it, or parts of the message to several phases.
+    /// Assigns the message of one push to the phase that reads it. If several phases read it, each gets its part.
     fn charge(&mut self, stream: StreamId, span: Span) {
         let schedule = self.placed.schedule;
         let wavelets = |elements| Wavelets::of(elements, schedule.collective().element_bytes()).0;
@@ -100,7 +100,7 @@ impl<'a> Parts<'a> {
             self.messages[first.index()].push(Message { stream, wavelets });
             return;
         }
-        // The copies for several sinks share one route, so a phase counts the most that it reads at one sink.
+        // The copies for several sinks share one route. So a phase counts the most wavelets that it reads at one sink.
         let mut most: BTreeMap<PhaseId, u64> = BTreeMap::new();
         for pieces in sinks() {
             let mut here: BTreeMap<PhaseId, u64> = BTreeMap::new();
@@ -134,7 +134,7 @@ impl<'a> Parts<'a> {
             let reads_here = schedule.phase(id) == phase;
             let mut most = (0, 0);
             let mut reach = |from: InstrId, hops: u32, messages: u32| {
-                // No message of the phase comes before the first instruction of the phase.
+                // The phase has no message before its first instruction.
                 let (h, m) = if self.rank[from.index()] < first { (0, 0) } else { longest[from.index()] };
                 most = (most.0.max(h + hops), most.1.max(m + messages));
             };
@@ -199,13 +199,13 @@ struct Loads {
     work: Vec<u64>,
     /// The wavelets on the link that leaves each PE in each direction.
     links: [Vec<i64>; 4],
-    /// A union-find forest of PEs that loaded links connect.
+    /// A union-find forest of PEs. Two PEs are in one set if loaded links connect them.
     parent: Vec<u32>,
 }
 
 impl Loads {
-    /// Adds a stream's wavelets as differences at the two ends of each straight segment; [`Loads::spread`] sums them
-    /// along the links.
+    /// Adds the wavelets of a stream to the link loads, as differences at the two ends of each straight segment.
+    /// [`Loads::spread`] sums the differences along the links.
     fn route(&mut self, grid: Grid, segments: &[Segment], wavelets: u64) {
         for s in segments {
             let end = grid.step(s.from, s.direction, s.hops);

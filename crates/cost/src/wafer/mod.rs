@@ -1,8 +1,8 @@
 //! Wafers: cost terms of any placed schedule, models that compute times from them, and lower bounds.
 //!
 //! Terms are computed for each set of PEs that are connected by links in use, and a model uses the slowest set, because
-//! a phase of an X-Y reduce runs on all rows at once. A message belongs to the phase that reads it. So no division of a
-//! schedule into phases makes its time shorter than the machine allows.
+//! a phase of an X-Y reduce runs on all rows at once. A message belongs to the phase that reads it. So the predicted
+//! time of a schedule does not become too short by a division into phases.
 
 pub mod bounds;
 mod measure;

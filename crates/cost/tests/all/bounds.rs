@@ -98,7 +98,7 @@ fn the_paper_s_bound_is_its_recursion() {
 
 #[test]
 fn a_middle_root_has_a_bound_of_its_own() {
-    // Both sides of 3 PEs at depth 3 need one hop per PE: B + 3 + 15; at depth 2 each side needs one more hop.
+    // Both sides of 3 PEs need one hop per PE at depth 3: B + 3 + 15. At depth 2 each side needs one more hop.
     let case = line(7, 3, 1000);
     assert_eq!(cycles("tight-1d", &case), Some(1000.0 + 3.0 + 15.0));
     assert_eq!(cycles("paper-1d", &case), None);
@@ -107,7 +107,7 @@ fn a_middle_root_has_a_bound_of_its_own() {
 
 #[test]
 fn blocks_of_16_bits_may_share_wavelets() {
-    // Neighbors that first pack their elements into one wavelet send half as many wavelets as elements to all others.
+    // If neighbors first pack their elements into one wavelet, all other PEs receive half as many wavelets as elements.
     for (kind, want) in [(Kind::Allgather, 32.0), (Kind::ReduceScatter, 32.0), (Kind::Alltoall, 512.0)] {
         for (dtype, elements) in [(Dtype::F16, 1), (Dtype::Bf16, 3)] {
             let collective = Collective::new(kind, 64, elements, 0, Operator::Sum, dtype).unwrap();

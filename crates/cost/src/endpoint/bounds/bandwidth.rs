@@ -10,8 +10,8 @@ use unisono_collective::{Collective, Kind};
 use super::{EndpointCase, sure_ns};
 use crate::{Bound, Time};
 
-/// Returns the least number of bytes that some rank must send, and the least number that some rank must receive, in any
-/// schedule; `None` for a barrier.
+/// Returns `(sent, received)`: in any schedule, some rank sends at least `sent` bytes, and some rank receives at least
+/// `received` bytes. `None` for a barrier.
 pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
     // However the ranks share the elements of `transfers` vectors, some rank sends at least this many whole elements.
@@ -43,10 +43,10 @@ fn nanoseconds(case: &EndpointCase) -> Option<f64> {
     let (sent, received) = least_bytes(&case.collective)?;
     let cheapest = case.prices.cheapest();
     let whole = |bytes: u64| cheapest.ticks_until_received(bytes);
-    // A byte costs at least the smaller of its prices in long messages and in single bytes.
+    // A byte costs at least the smaller of two prices: that of a byte in a long message, and that of a single byte.
     let (send_byte, receive_byte) = cheapest.ticks_per_byte();
-    // The last message leaves after all other bytes. Its time is linear in its length, so the shortest or the
-    // longest last message is best. The interface of a receiver may be busy for longer.
+    // The last message starts after all other bytes. Its time is linear in its length, so the least time is that of the
+    // shortest or of the longest last message. The receiver's interface may be busy for longer.
     let last = (whole(1) + (sent - 1) as f64 * send_byte).min(whole(sent));
     let ticks = last.max(whole(1) + (received - 1) as f64 * receive_byte);
     Some(sure_ns(ticks))

@@ -1,8 +1,8 @@
 //! Fan-out: the data of one rank must reach all other ranks, and each rank that has the data can forward it.
 //!
-//! Each of the N(t) ranks that have the data at time t sends one message after the other; the bound is the first t with
+//! Each of the N(t) ranks that have the data at time t sends one message after the other. The bound is the first t with
 //! N(t) >= P. A collective with reductions adds the time to reduce one element. A reduce is a broadcast in reverse, in
-//! which a rank accepts one message after the other. Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms in
+//! which a rank receives one message after the other. Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms in
 //! the postal model", 1992; Karp, Sahay, Santos, Schauser, "Optimal broadcast and summation in the LogP model", 1993.
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ pub fn broadcast_ticks(ranks: u64, issue: u64, flight: u64) -> u64 {
     if issue == 0 || flight == 0 {
         return flight;
     }
-    // The number of future arrivals at each time. Each sender's next message arrives `issue` ticks after its last.
+    // The number of future arrivals at each time. The next message of a sender arrives `issue` ticks after its last.
     let mut arrivals = BTreeMap::from([(flight, 1u64)]);
     let mut informed = 1u64;
     while let Some((now, count)) = arrivals.pop_first() {

@@ -32,8 +32,8 @@ impl<'a> EndpointCase<'a> {
     }
 }
 
-/// Converts ticks to nanoseconds. Fractional ticks are reduced by a possible rounding error, so that a bound never
-/// exceeds an exact time.
+/// Converts ticks to nanoseconds. A fractional number of ticks is reduced by more than a possible rounding error, so a
+/// bound never exceeds an exact time.
 fn sure_ns(ticks: f64) -> f64 {
     (if ticks.fract() == 0.0 { ticks } else { ticks * (1.0 - 1e-12) }) / TICKS_PER_NS
 }

@@ -20,7 +20,7 @@ fn nanoseconds(case: &EndpointCase) -> Option<f64> {
     let bytes = match case.collective.kind {
         Kind::Reduce | Kind::Allreduce => n * (ranks - 1.0) / ranks,
         Kind::ReduceScatter => n * (ranks - 1.0),
-        // The result of the last rank alone takes as many reductions as a reduce.
+        // The result of the last rank alone takes as many reductions as the result of a reduce.
         Kind::Scan => n * (ranks - 1.0) / ranks,
         _ => return None,
     };

@@ -1,5 +1,5 @@
-//! Memory: every core that contributes reads a vector, and every core that receives a result writes one: the term of
-//! Eq. 2 for the memory.
+//! Memory, the term of Eq. 2 for the memory: every core that contributes reads a vector, and every core that receives a
+//! result writes one.
 
 use unisono_collective::Kind;
 

@@ -1,7 +1,8 @@
 //! Bisection: in each direction, about a quarter of an alltoall's blocks cross a cut into halves.
 //!
-//! From a set of h of P accelerators, h (P - h) blocks leave over the links at its border. The topology states the cut,
-//! which need not be the least. Source: "HammingMesh", section 3.1 (relative bisection bandwidth).
+//! From a set of h of P accelerators, h (P - h) blocks leave over the links at the border of the set. The topology
+//! states the cut, which need not be the smallest cut. Source: "HammingMesh", section 3.1 (relative bisection
+//! bandwidth).
 
 use unisono_collective::Kind;
 use unisono_machine::network::cut::Cut;

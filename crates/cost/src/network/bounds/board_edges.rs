@@ -1,5 +1,6 @@
-//! Board edges: in an alltoall on boards of a HammingMesh, all blocks for other columns of boards leave by the two
-//! edges of the board's rows, and all blocks for other rows of boards by those of its columns.
+//! Board edges: the links at the edges of boards limit an alltoall on the boards of a HammingMesh. All blocks for other
+//! columns of boards leave by the two edges of the board's rows, and all blocks for other rows of boards by the two
+//! edges of the board's columns.
 //!
 //! With N accelerators on x by x boards of a by a accelerators, the reachable fraction of the injection rate is at most
 //! (1/2a) (N-1)/(N-N/x). Source: counted from "HammingMesh", section 3: an accelerator on the edge has one port there.

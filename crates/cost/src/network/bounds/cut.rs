@@ -23,7 +23,8 @@ pub const CUT: Bound = Bound {
     ..Bound::OF_MACHINE
 };
 
-/// Returns the ranks whose blocks must reach all other ranks, or come from them; `None` if the bound does not apply.
+/// Returns the ranks whose blocks must reach all other ranks, or must come from all other ranks; `None` if the bound
+/// does not apply.
 pub fn cut_roots(collective: &Collective) -> Option<Roots> {
     match collective.kind {
         Kind::Allgather | Kind::ReduceScatter => Some(Roots::All),

@@ -5,9 +5,9 @@
 //! Yuan, 2009, Theorem 1).
 //!
 //! If the ranks' accelerators have different rates, each rank has its own bound: the bytes that it must send, or
-//! receive, in any schedule, divided by its rate. In an allreduce each rank sends and receives at least its vector
-//! once, and all ranks together send 2(P-1) S bytes at the sum of their rates. On networks whose switches copy or
-//! reduce, only the bound of each rank holds for an allreduce.
+//! receive, in any schedule, divided by its rate. In an allreduce each rank sends and receives at least one vector, and
+//! all ranks together send 2(P-1) S bytes at the sum of their rates. On networks whose switches copy or reduce, only
+//! the first of these bounds holds for an allreduce.
 
 use unisono_collective::{Collective, Kind};
 
@@ -47,7 +47,7 @@ fn nanoseconds(case: &NetworkCase) -> Option<f64> {
     Some(slowest.max(together / rates.iter().sum::<f64>()))
 }
 
-/// Returns the larger of the least bytes that a rank must send and the least that it must receive.
+/// Returns the larger of the least bytes that a rank must send and the least bytes that the rank must receive.
 fn own_bytes(c: &Collective, rank: u32) -> u64 {
     let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
     let elements = match c.kind {

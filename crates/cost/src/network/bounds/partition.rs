@@ -1,10 +1,10 @@
 //! Partition: in an allreduce, data crosses the borders between parts of the network.
 //!
-//! With the ranks in k parts, at least 2 (k - 1) S bytes of an allreduce of S bytes go from one part to another, over
+//! If the ranks are in k parts, at least 2 (k - 1) S bytes of an allreduce of S bytes go from one part to another, over
 //! the links that leave the parts ([`unisono_synthesis::partition`]). With boxes as parts this is the bound of the
-//! links between boxes, and with single ranks as parts the bound `injection`. Switches that copy or reduce
-//! must be inside the parts, otherwise the bound does not apply. Source: Harary and Schwenk, "The communication problem
-//! on graphs and digraphs", 1974; for single ranks Patarasuk and Yuan, 2009, Theorem 1.
+//! links between boxes, and with single ranks as parts the bound `injection`. Switches that copy or reduce must be
+//! inside the parts, otherwise the bound does not apply. Source: Harary and Schwenk, "The communication problem on
+//! graphs and digraphs", 1974; for single ranks Patarasuk and Yuan, 2009, Theorem 1.
 
 use unisono_collective::Kind;
 

@@ -76,13 +76,14 @@ pub fn hop_us(medium: Medium, algorithm: Algorithm, protocol: Protocol) -> f64 {
     by_protocol[protocol as usize]
 }
 
-/// The latency, in microseconds, of the network for which NCCL's times of steps between boxes hold. Assumed: that of
-/// InfiniBand, as TE-CCL states it (github.com/microsoft/TE-CCL, teccl/topologies/dgx2.py).
+/// The latency, in microseconds, of the network for which NCCL's times of steps between boxes are assumed to hold: that
+/// of InfiniBand, as TE-CCL states it (github.com/microsoft/TE-CCL, teccl/topologies/dgx2.py).
 pub const NETWORK_US: f64 = 2.6;
 
-/// The microseconds in which a process starts the kernel of one GPU: the median of the shortest calls of one process,
-/// divided by its GPUs, on five machines: 8 A100 4.2 (github.com/NVIDIA/nccl-tests/issues/123), 2 V100 5.4, 8 H200 5.5,
-/// 2 RTX 2080 Ti 5.8, 4 H100 6.0 (docs/measured/posted-times.tsv names the other sources).
+/// The microseconds in which a process starts the kernel of one GPU. This is the median over five machines of the
+/// shortest call of one process, divided by the number of its GPUs: 8 A100 4.2
+/// (github.com/NVIDIA/nccl-tests/issues/123), 2 V100 5.4, 8 H200 5.5, 2 RTX 2080 Ti 5.8, 4 H100 6.0
+/// (docs/measured/posted-times.tsv names the other sources).
 pub const KERNEL_US: f64 = 5.5;
 
 /// Returns the microseconds in which a CPU posts one message to a network interface.
@@ -93,15 +94,15 @@ pub fn post_us(cpu: Cpu) -> f64 {
     }
 }
 
-/// Returns the largest bus bandwidth of protocol LL in GB/s. It depends on the generation of the GPUs on one box, and
-/// on the maker of the CPU on several.
+/// Returns the largest bus bandwidth of protocol LL in GB/s. On one box it depends on the generation of the GPUs, on
+/// several boxes on the maker of the CPU.
 pub fn most_ll(architecture: Generation, cpu: Cpu, boxes: u32) -> f64 {
     const ROWS: [[f64; 3]; 4] = [[39.0, 39.0, 20.4], [87.7, 22.5, 19.0], [141.0, 45.0, 35.0], [282.0, 90.0, 70.0]];
     let row = if boxes == 1 { architecture as usize } else { usize::from(cpu == Cpu::Amd) };
     ROWS[row][column(boxes)]
 }
 
-/// Returns the largest bus bandwidth of one channel in GB/s, if the model limits it.
+/// Returns the largest bus bandwidth of one channel in GB/s; `None` if the model does not limit it.
 pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Generation, boxes: u32) -> Option<f64> {
     let rows = match (algorithm, protocol) {
         (Algorithm::Ring, Protocol::Ll128) => [[20.0; 3], [20.0; 3], [36.7; 3], [40.0; 3]],
@@ -113,7 +114,7 @@ pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Ge
     Some(rows[architecture as usize][column(boxes)])
 }
 
-/// The limits of a channel of a tree in GB/s, by generation and [`column`]; LL128 has a further limit.
+/// The limits of a channel of a tree in GB/s, by generation and [`column`]. LL128 has a further limit.
 pub const TREE: [[f64; 3]; 4] = [[26.5, 18.5, 10.0], [24.0, 23.6, 17.8], [38.7, 41.4, 36.0], [70.0, 42.8, 24.0]];
 
 /// Returns the GB/s at which a thread block forwards data with flags as it arrives; `None` for protocol Simple, whose
@@ -146,7 +147,8 @@ pub fn nvls_efficiency(architecture: Generation) -> f64 {
 }
 
 /// Returns the bytes of a chunk in a call of `bytes` bytes by an NVLS tree, and the number of thread blocks. A thread
-/// block sends a chunk to one head. A box has `gpus` GPUs and `heads` heads, each with an interface of `nic` GB/s.
+/// block sends each chunk to one head, a GPU that reduces a part of the vector. A box has `gpus` GPUs and `heads`
+/// heads, each with an interface of `nic` GB/s.
 ///
 /// Source: `ncclNvlsTuning` of src/transport/nvls.cc, `calcCollChunking` of src/enqueue.cc. GPUs and interfaces are
 /// assumed to have a PCIe switch in common.
@@ -184,8 +186,8 @@ pub fn nvls_tree_chunk(
 /// The bytes of the shortest chunk of an NVLS tree.
 pub const SHORT_CHUNK: u64 = 32 * 1024;
 
-/// Returns the factor on the bandwidth of a tree allreduce of `bytes` bytes, of sizes up to the `sizes`th power of two
-/// from 64 bytes on.
+/// Returns the factor on the bandwidth of a tree allreduce of `bytes` bytes. `sizes` is the number of sizes, powers of
+/// two from 64 bytes on, that have a factor.
 pub fn tree_correction(protocol: Protocol, sizes: u32, bytes: u64) -> f64 {
     const ROWS: [[f64; 24]; 3] = [
         [
@@ -207,7 +209,7 @@ pub fn tree_correction(protocol: Protocol, sizes: u32, bytes: u64) -> f64 {
     }
 }
 
-/// Returns the rates of a channel, in GB/s, that the search tries, fastest first.
+/// Returns the rates of a channel that the search tries, in GB/s, fastest first.
 pub fn ladder(architecture: Generation, across_boxes: bool) -> &'static [f64] {
     match (architecture, across_boxes) {
         (Generation::Volta | Generation::Ampere, false) => {
@@ -228,7 +230,7 @@ pub fn ladder(architecture: Generation, across_boxes: bool) -> &'static [f64] {
     }
 }
 
-/// Returns the GB/s of one NVLink that NCCL assumes, and those of the data sheet.
+/// Returns the rate of one NVLink in GB/s: the rate that NCCL assumes, and the rate of the data sheet.
 pub fn nvlink(architecture: Generation) -> [f64; 2] {
     match architecture {
         Generation::Volta | Generation::Ampere => [20.0, 25.0],

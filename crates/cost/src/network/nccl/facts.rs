@@ -16,26 +16,26 @@ pub struct Facts {
     pub boxes: u32,
     /// The number of GPUs of the job in one box.
     pub gpus: u32,
-    /// GB/s of all NVLinks of one GPU to GPUs of the job and to NVSwitches together, the least of all GPUs; 0 if some
-    /// GPU has only PCIe.
+    /// The rate of all NVLinks of one GPU to GPUs of the job and to NVSwitches together, in GB/s; the least of all
+    /// GPUs. 0 if some GPU has only PCIe.
     pub nvlink: f64,
     /// True if NVSwitches join the GPUs.
     pub has_nvswitch: bool,
-    /// True if the NVLinks of all GPUs have the same rate together, which sums in NVSwitches require.
+    /// True if the total rate of NVLinks is the same for all GPUs, as sums in NVSwitches require.
     pub has_equal_nvlinks: bool,
-    /// GB/s of the direct NVLinks between each two GPUs, as a matrix row by row.
+    /// The rate of the direct NVLinks between each two GPUs in GB/s, as a matrix row by row.
     pub pairs: Vec<f64>,
-    /// GB/s between a GPU and PCIe; `ASSUMED_PCIE` if the machine has no PCIe cable.
+    /// The rate between a GPU and PCIe in GB/s; `ASSUMED_PCIE` if the machine has no PCIe cable.
     pub pcie: f64,
-    /// GB/s of a ring of the GPUs over PCIe and CPUs.
+    /// The rate of a ring of the GPUs over PCIe and CPUs in GB/s.
     pub pcie_ring: f64,
-    /// The number of network interfaces of one box, multiplied by the fraction of the box's GPUs in the job, rounded
-    /// up.
+    /// The number of network interfaces of one box, multiplied by the fraction of the box's GPUs that are in the job,
+    /// rounded up.
     pub nics: u32,
-    /// GB/s of one interface, at most that of the machine's PCIe.
+    /// The rate of one interface in GB/s, at most the rate of the machine's PCIe.
     pub nic: f64,
-    /// Microseconds by which the latency of the network exceeds the latency that NCCL assumes. NCCL's own choice
-    /// ignores them.
+    /// The microseconds by which the latency of the network exceeds the latency that NCCL assumes. NCCL's own choice
+    /// ignores this difference.
     pub late_us: f64,
     /// The number of GPUs of one process.
     pub process_gpus: u32,
@@ -43,10 +43,10 @@ pub struct Facts {
     pub network_reduces: bool,
 }
 
-/// GB/s of PCIe of the fourth generation with 16 lanes, for machines without a PCIe cable.
+/// The rate of PCIe of the fourth generation with 16 lanes in GB/s, for machines without a PCIe cable.
 const ASSUMED_PCIE: f64 = 24.0;
-/// The fraction of the rate of PCIe that messages between GPUs reach through an Intel CPU, which cuts them into packets
-/// of 64 bytes (`INTEL_P2P_OVERHEAD` of src/graph/topo.h).
+/// The fraction of the rate of PCIe that messages between GPUs reach through an Intel CPU. The CPU cuts messages into
+/// packets of 64 bytes (`INTEL_P2P_OVERHEAD` of src/graph/topo.h).
 const INTEL_SHARE: f64 = 5.0 / 6.0;
 
 impl Facts {
@@ -73,8 +73,8 @@ impl Facts {
             most if most > 0.0 => (most / nominal).round().max(1.0) as u32,
             _ => 0,
         });
-        // The machine file may have measured or nominal rates. NCCL counts links and multiplies by its own rate of a
-        // link.
+        // The machine file may have measured or nominal rates. NCCL counts links and multiplies their number by its own
+        // rate of a link.
         let scale = if links.most > 0.0 { f64::from(all) * rate / links.most } else { 0.0 };
         let pcie = if links.pcie > 0.0 { links.pcie } else { ASSUMED_PCIE };
         let own = if gpu.cpu == Cpu::Intel { INTEL_SHARE * pcie } else { pcie };
@@ -97,8 +97,8 @@ impl Facts {
         })
     }
 
-    /// Returns the facts with the rates over PCIe of `measured`, a machine with measured rates, because NCCL assumes
-    /// measured rates of PCIe.
+    /// Returns the facts with the PCIe rates of `measured`, the facts of the machine with measured rates, because NCCL
+    /// assumes measured rates of PCIe.
     #[must_use]
     pub fn with_pcie_of(self, measured: &Self) -> Self {
         let nic = if self.nics > 0 { self.nic.min(measured.pcie) } else { self.nic };

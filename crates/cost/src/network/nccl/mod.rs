@@ -62,8 +62,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns whether NVSwitches can reduce this datatype with this operator (`ncclNvlsSupported`); true for an
-    /// allgather, which they copy.
+    /// Returns true if NVSwitches can reduce this datatype with this operator (`ncclNvlsSupported`). Also true for an
+    /// allgather, whose data NVSwitches only copy.
     fn has_nvls(self) -> bool {
         let has_least = !matches!(self.dtype, Dtype::F32 | Dtype::F64);
         match self.operator {
@@ -75,20 +75,20 @@ impl Call {
     }
 }
 
-/// An algorithm with a protocol that NCCL enables, and the times and rates of a call by them.
+/// An algorithm with a protocol that NCCL enables, and the times and rates of a call with them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// The number of channels of the graph. NCCL starts up to two or four times as many thread blocks.
+    /// The number of channels of the graph. NCCL starts up to two or four times this number of thread blocks.
     pub channels: u32,
-    /// GB/s of one channel, before the limits of the protocol.
+    /// The rate of one channel in GB/s, before the limits of the protocol.
     pub channel: f64,
     /// NCCL's own latency.
     pub latency_us: f64,
     /// The rate of the call's bytes, in GB/s.
     pub bandwidth: f64,
-    /// NCCL's own estimate, by which it chooses.
+    /// NCCL's own estimate, by which NCCL chooses.
     pub cost_seconds: f64,
     /// The predicted time of a call.
     pub seconds: f64,
@@ -96,7 +96,7 @@ pub struct Time {
     pub is_fitted: bool,
     /// The amounts of work of the call.
     pub steps: Steps,
-    /// NCCL's own time for one unit of each amount of `steps`.
+    /// NCCL's own times for one unit of each amount in `steps`.
     pub prices: StepPrices,
 }
 
@@ -130,9 +130,10 @@ impl Nccl {
         Ok(Self { facts, graphs, fitted })
     }
 
-    /// Returns every algorithm and protocol that NCCL enables for a call of `bytes` bytes, least cost first.
+    /// Returns every algorithm and protocol that NCCL enables for a call of `bytes` bytes, in ascending order of cost.
     ///
     /// # Errors
+    ///
     /// Returns an error if NCCL has no algorithms for the collective.
     pub fn times(&self, call: Call, bytes: u64) -> Result<Vec<Time>, String> {
         if !matches!(
@@ -170,7 +171,7 @@ impl Nccl {
             Some(fit) => steps.priced_us(fit),
             None => {
                 let own_us = match algorithm {
-                    // `late_us` includes the time to fill an NVLS tree, which replaces NCCL's correction by sizes.
+                    // `late_us` includes the time to fill an NVLS tree. It replaces NCCL's correction by sizes.
                     Algorithm::Nvls | Algorithm::NvlsTree => rates.latency_us + bytes as f64 / (1000.0 * rates.reached),
                     _ => cost_us + bytes as f64 / (1000.0 * rates.bandwidth) * (steps.stretch - 1.0),
                 };

@@ -1,8 +1,8 @@
 //! Rings of GPUs over direct NVLinks: the number of channels of one speed that the links can carry.
 //!
 //! NCCL searches Hamiltonian cycles in the graph of the links. Each cycle uses the speed of one channel on each of its
-//! links. NCCL first repeats one cycle (same channels), then combines different cycles. The search here is exact up to
-//! 8 GPUs within its limit of steps; with more GPUs the first cycles in lexicographic order are tried.
+//! links. NCCL first repeats one cycle (same channels), then combines different cycles. The search here is exact for up
+//! to 8 GPUs, within its limit of steps. For more GPUs it tries the first cycles in lexicographic order.
 
 /// The most cycles that the search combines.
 const MOST_CYCLES: usize = 5040;
@@ -11,7 +11,7 @@ const MOST_STEPS: u32 = 200_000;
 /// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
-/// The most channels of one speed that fit.
+/// The largest number of channels of one speed that fit.
 pub struct Packing {
     pub channels: u32,
     /// True if all channels use one ring.
@@ -26,7 +26,7 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Finds the cycles; `pairs` are the capacities in GB/s between each two of `count` nodes, row by row.
+    /// Finds the cycles among `count` nodes. `pairs` has the capacity in GB/s between each two nodes, row by row.
     pub fn new(count: usize, pairs: &[f64]) -> Self {
         let mut found = Self { count, pairs: pairs.to_vec(), cycles: Vec::new() };
         let (mut path, mut left) = (vec![0], MOST_STEPS);
@@ -61,7 +61,7 @@ impl Rings {
         }
     }
 
-    /// Returns the most channels of `speed` GB/s that fit, up to `most`.
+    /// Returns the most channels of `speed` GB/s that fit, and at most `most` channels.
     pub fn pack(&self, speed: f64, most: u32) -> Packing {
         let fits = |capacity: f64| ((capacity + SLACK) / speed).floor();
         let links: Vec<Vec<usize>> = self.cycles.iter().map(|cycle| self.links(cycle)).collect();
@@ -82,8 +82,9 @@ impl Rings {
     }
 }
 
-/// Tries all combinations of the cycles from index `first` on, each as often as it fits, and stores in `best` the most
-/// channels found, with the `taken` channels. Ends early at `bound` channels, or when no steps are `left`.
+/// Tries all combinations of the cycles from index `first` on, each cycle as often as it fits. `taken` is the number of
+/// channels chosen so far. Stores the most channels found in `best`. Ends early at `bound` channels, or when no steps
+/// are `left`.
 fn combine(
     links: &[Vec<usize>],
     first: usize,
@@ -101,7 +102,7 @@ fn combine(
         *left -= 1;
         if links[at].iter().all(|&link| room[link] > 0) {
             links[at].iter().for_each(|&link| room[link] -= 1);
-            // Combinations of different cycles come first, because they distribute the load.
+            // Combinations of different cycles are tried first, because they distribute the load.
             combine(links, at + 1, taken + 1, room, bound, best, left);
             combine(links, at, taken + 1, room, bound, best, left);
             links[at].iter().for_each(|&link| room[link] += 1);

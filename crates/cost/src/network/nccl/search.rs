@@ -2,12 +2,12 @@
 //!
 //! A channel uses one speed of a list on every link that it crosses. The search chooses the speed with the largest
 //! product of speed and channels, and stops when the next speed is below half of the best speed, or when the channels
-//! use all of a GPU's rate. Then channels of at least 25 GB/s are split in two, but not from Hopper on if more than 4
-//! channels are slower than 50 GB/s, and faster speeds are tried for this number of channels.
+//! use all of a GPU's rate. Then channels of at least 25 GB/s are split in two, except from Hopper on if there are more
+//! than 4 channels slower than 50 GB/s. Then faster speeds are tried for this number of channels.
 //!
-//! Exact for GPUs on NVSwitches, and up to 8 GPUs with direct NVLinks, on one box; approximate otherwise: a ring across
-//! boxes may use any interface (NCCL also checks the PCIe paths from GPUs to interfaces); trees over direct NVLinks
-//! have the rate of the rings; a ring over PCIe passes through each CPU once.
+//! The result is exact on one box, for GPUs on NVSwitches and for up to 8 GPUs with direct NVLinks. Otherwise it is
+//! approximate: a ring across boxes may use any interface (NCCL also checks the PCIe paths from GPUs to interfaces);
+//! trees over direct NVLinks have the rate of the rings; a ring over PCIe passes through each CPU once.
 //!
 //! Source: `ncclTopoCompute`, `ncclTopoDupChannels` and `ncclTopoSearchTryNvls` of NVIDIA/nccl, src/graph/search.cc.
 
@@ -24,7 +24,8 @@ const MOST_HEADS: u32 = 32;
 /// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
-/// One graph: the number of channels, and the GB/s of a channel inside a box (`intra`) and between boxes (`inter`).
+/// One graph: the number of channels, and the rate of a channel in GB/s inside a box (`intra`) and between boxes
+/// (`inter`).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Graph {
     pub channels: u32,
@@ -39,8 +40,8 @@ pub struct Graphs {
     pub ring: Graph,
     pub tree: Graph,
     pub nvls: Option<Graph>,
-    /// The GB/s of a head of NVLS inside a box by the rate of NVLinks. No interface limits it, and no step of NCCL's
-    /// list of speeds, which NCCL only uses to choose. 0 without NVLS.
+    /// The rate of a head of NVLS inside a box in GB/s, by the rate of its NVLinks. Neither interfaces nor the list of
+    /// speeds, which NCCL uses only to choose, limit this rate. 0 without NVLS.
     pub nvls_inside: f64,
     /// True if the GPUs of a box communicate over NVLink.
     pub over_nvlink: bool,
@@ -60,7 +61,7 @@ impl Graphs {
         Self { ring, tree: room.tree(speeds, ring), nvls: room.nvls(speeds), nvls_inside, over_nvlink }
     }
 
-    /// Returns the kind of link that steps inside a box use. With one GPU per box NCCL counts the latencies of PCIe.
+    /// Returns the kind of link of steps inside a box. With one GPU per box, NCCL uses the latencies of PCIe.
     pub fn medium(&self, facts: &Facts) -> Medium {
         if self.over_nvlink && facts.gpus > 1 { Medium::Nvlink } else { Medium::Pcie }
     }
@@ -78,12 +79,12 @@ fn times(capacity: f64, speed: f64) -> u32 {
 }
 
 impl Room<'_> {
-    /// Returns the GB/s at which one GPU can send inside a box.
+    /// Returns the rate at which one GPU can send inside a box, in GB/s.
     fn inside(&self) -> f64 {
         if self.over_nvlink { self.facts.nvlink } else { self.facts.pcie_ring }
     }
 
-    /// Returns the number of channels of a speed that fit, and whether all use one ring.
+    /// Returns the number of channels of a speed that fit, and true if all of them use one ring.
     fn fit(&self, speed: f64) -> (u32, bool) {
         let f = self.facts;
         let within = if self.over_nvlink && !f.has_nvswitch && f.boxes == 1 {
@@ -112,7 +113,7 @@ impl Room<'_> {
                 best = Some(found);
             }
         }
-        // If nothing fits, NCCL uses the ring in the order of ranks, at a low speed.
+        // If no channel fits, NCCL uses the ring in the order of ranks, at a low speed.
         let mut ring = best.unwrap_or(Graph { channels: 1, intra: 0.1, inter: 0.1, same: true });
         let is_fast = ring.intra >= 25.0;
         let is_enough = self.facts.architecture > Generation::Ampere && ring.intra < 50.0 && ring.channels > 4;
@@ -141,7 +142,7 @@ impl Room<'_> {
         let a_channel = f64::from(f.nics) * f.nic / f64::from(ring.channels);
         let fits = |speed: f64| speed <= inside + SLACK && (f.boxes == 1 || speed <= a_channel + SLACK);
         let inter = speeds.iter().copied().find(|&speed| fits(speed)).unwrap_or(ring.inter).max(ring.inter);
-        // NCCL raises the rate inside a box while it is below twice the rate between boxes.
+        // NCCL raises the rate inside a box as long as it is below twice the rate between boxes.
         let mut intra = inter;
         for &speed in speeds.iter().rev().filter(|&&speed| speed > inter) {
             if intra < 2.0 * inter && speed <= inside + SLACK {
@@ -151,8 +152,8 @@ impl Room<'_> {
         Graph { channels: ring.channels, intra, inter, same: ring.same }
     }
 
-    /// Returns the share of a GPU's NVLinks for one head of NVLS, in GB/s. Heads read from all GPUs: a GPU sends one
-    /// share to each head, and two to itself as a head.
+    /// Returns the share of a GPU's NVLinks for one head of NVLS, in GB/s. Heads read from all GPUs: a GPU has one
+    /// share for each other head, and two for itself if it is a head.
     fn share(&self, heads: u32) -> f64 {
         self.facts.nvlink / f64::from(heads + 1)
     }

@@ -10,15 +10,15 @@
 //! ```
 //!
 //! A ring of n GPUs sends 2(n-1)/n of the bytes (allreduce), (n-1)/n (allgather, reduce-scatter) or all (broadcast,
-//! reduce), and works on (2n-1)/n of the bytes (allreduce) or on all. A tree sends all bytes twice, on more than two
-//! boxes as many more as NCCL's own rate of the bytes is lower there, so that prices hold for any number of boxes. A
-//! broadcast in chunks of 512 KiB fills a pipeline, on one box and on several: a chunk reaches the last GPU by n-2
-//! further sends. Copies to the outputs of the GPUs between do not delay the chunk.
+//! reduce), and works on (2n-1)/n of the bytes (allreduce) or on all. A tree sends all bytes twice. On more than two
+//! boxes, this amount is multiplied by the factor by which NCCL's own rate is lower there, so that prices hold for any
+//! number of boxes. A broadcast in chunks of 512 KiB fills a pipeline, on one box and on several: a chunk reaches the
+//! last GPU by n-2 further sends. Copies to the outputs of the GPUs between do not delay the chunk.
 //!
-//! NCCL's own estimate holds for long calls over InfiniBand. Added are, for a step between boxes, the higher latency of
-//! a slower network and an AMD CPU's longer post of a message; in a tree with flags, the time in which each GPU
-//! forwards the data of one iteration of its threads; and in an NVLS tree the time in which the first chunks pass
-//! through it:
+//! NCCL's own estimate holds for long calls over InfiniBand. The prediction adds, for each step between boxes, the
+//! higher latency of a slower network and the longer time in which an AMD CPU posts a message. In a tree with flags it
+//! adds the time in which each GPU forwards the data of one iteration of its threads. In an NVLS tree it adds the time
+//! in which the first chunks pass through the tree:
 //!
 //! ```text
 //! round = chunk x thread blocks x heads        bytes under way at once
@@ -45,8 +45,8 @@ const MOST_BLOCKS: u32 = 64;
 /// The bytes of a chunk of a broadcast and a reduce with protocol Simple.
 const CHUNK: f64 = 524_288.0;
 
-/// The amounts of work of a call, and corrections of NCCL's estimate. The time of a start, plus each of the hops and
-/// bytes times its price, is the fitted time of the call.
+/// The amounts of work of a call, and corrections of NCCL's estimate. The fitted time of the call is the time of a
+/// start, plus the number of hops and bytes times their prices.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename = "LibraryWork")]
 pub struct Steps {
@@ -60,8 +60,8 @@ pub struct Steps {
     pub sent_bytes: f64,
     /// The bytes that one thread block reduces or copies.
     pub worked_bytes: f64,
-    /// The factor, at least 1, by which too few thread blocks and an unfilled pipeline lengthen NCCL's own time of the
-    /// bytes.
+    /// The factor, at least 1, on NCCL's own time of the bytes, if there are too few thread blocks or the pipeline is
+    /// not filled.
     #[serde(skip)]
     pub stretch: f64,
     /// Microseconds to add to NCCL's own estimate.
@@ -84,7 +84,7 @@ impl Steps {
         let threads = if protocol == Protocol::Ll128 { 640.0 } else { 512.0 };
         let counts = matches!(algorithm, Algorithm::Ring | Algorithm::Tree);
         let most = f64::from(all);
-        // The number is real, because with whole numbers some longer calls would be faster, which no measurement shows.
+        // The number is not rounded. With whole numbers some longer calls would be faster, which no measurement shows.
         let open = if counts { (bytes as f64 / (threads * of_thread)).clamp(1.0, most) } else { most };
         let (n, s) = (f64::from(f.ranks()), bytes as f64 / open);
         let (hops, network_hops) = if is_ring { times::hops(kind, f) } else { path(algorithm, f.boxes, f.gpus) };
@@ -102,7 +102,8 @@ impl Steps {
         } else {
             sent * 1000.0 * rates.reached * nvls_us / open
         };
-        // In trees, and in rings across boxes that sum or gather, NCCL's own limits and corrections include `idle`.
+        // In trees, and in rings across boxes that sum or gather, NCCL's own limits and corrections already include
+        // `idle`.
         let is_idle = is_ring && (f.boxes == 1 || is_chain);
         let idle = if is_idle { (most / open * of_limit(f, protocol, rates)).max(1.0) } else { 1.0 };
         let is_filled = is_idle && s > 0.0;
@@ -111,7 +112,7 @@ impl Steps {
             Some(rate) if algorithm == Algorithm::Tree => s.min(threads * of_thread) / (1000.0 * rate),
             _ => 0.0,
         };
-        // NCCL counts one step of a chain along one ring, and all steps along several.
+        // NCCL counts one step of a chain if all channels use one ring, and all steps otherwise.
         let chain_us = if is_chain && nccl.graphs.ring.same {
             let of_step = |medium| constants::hop_us(medium, algorithm, protocol);
             let (medium, outer) =
@@ -139,22 +140,23 @@ impl Steps {
     }
 }
 
-/// Returns the fraction of the rate of all thread blocks that NCCL's limit of LL between boxes leaves.
+/// Returns the fraction of the rate of all thread blocks that remains under NCCL's limit of LL between boxes.
 fn of_limit(f: &Facts, protocol: Protocol, rates: &times::Rates) -> f64 {
     let half = f64::from(rates.graph.channels) * rates.channel / 2.0;
     let limited = |boxes| half.min(constants::most_ll(f.architecture, f.cpu, boxes));
     if protocol == Protocol::Ll { limited(f.boxes) / limited(1) } else { 1.0 }
 }
 
-/// Returns the factor by which interfaces slower than every rate of NCCL's search lengthen its time of the bytes.
+/// Returns the factor, at least 1, on NCCL's time of the bytes if interfaces are slower than every rate that NCCL's
+/// search tries.
 fn slower(f: &Facts, rates: &times::Rates) -> f64 {
     let graph = rates.graph;
     let used = f64::from(graph.channels.min(f.nics)) * f.nic;
     if f.boxes > 1 && used > 0.0 { (f64::from(graph.channels) * graph.inter / used).max(1.0) } else { 1.0 }
 }
 
-/// Returns the microseconds by which an NVLS tree of `bytes` bytes takes longer to fill than one of the shortest
-/// chunks.
+/// Returns the microseconds by which the fill of an NVLS tree of `bytes` bytes takes longer than the fill with the
+/// shortest chunks.
 fn fill_us(f: &Facts, network_hops: f64, rates: &times::Rates, bytes: u64) -> f64 {
     let heads = rates.graph.channels;
     let (chunk, blocks) = constants::nvls_tree_chunk(f.architecture, f.boxes, f.gpus, heads, rates.graph.inter, bytes);

@@ -24,14 +24,14 @@ const MOST_NVLS_RANKS: u32 = 32;
 /// The latency and bandwidth of an algorithm with a protocol, for any number of bytes.
 pub struct Rates {
     pub graph: Graph,
-    /// GB/s of one channel, before the limits of protocols.
+    /// The rate of one channel in GB/s, before the limits of protocols.
     pub channel: f64,
-    /// The rate of a call's bytes, in GB/s, as NCCL estimates it; `reached` is the rate that the links allow.
+    /// The rate of a call's bytes in GB/s: `bandwidth` as NCCL estimates it, `reached` as the links allow.
     pub bandwidth: f64,
     pub reached: f64,
     pub latency_us: f64,
-    /// The factor, at least 1, by which the bytes of a tree take longer than on two boxes, because a box between others
-    /// sends to two.
+    /// The factor, at least 1, by which the bytes of a tree take longer than on two boxes. On more boxes, a box in the
+    /// middle of the tree sends to two others.
     pub fan: f64,
 }
 
@@ -59,7 +59,7 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     };
     let is_enabled = match algorithm {
         Algorithm::Ring | Algorithm::Tree => true,
-        // On several boxes NVLS requires CollNet, sums in the network, as the CollNet algorithms do.
+        // On several boxes NVLS requires sums in the network (CollNet), as the CollNet algorithms do.
         Algorithm::Nvls => {
             (f.boxes == 1 || f.network_reduces && f.gpus <= graph.channels)
                 && call.has_nvls()
@@ -95,7 +95,7 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     (bandwidth > 0.0).then_some(Rates { graph, channel, bandwidth, reached, latency_us, fan })
 }
 
-/// Returns the rate of a call's bytes, from a bus bandwidth.
+/// Returns the rate of a call's bytes in GB/s for the bus bandwidth `bus`.
 fn of_bytes(f: &Facts, kind: Kind, algorithm: Algorithm, bus: f64) -> f64 {
     if algorithm != Algorithm::Ring && is_spread(kind) {
         bus
@@ -107,9 +107,9 @@ fn of_bytes(f: &Facts, kind: Kind, algorithm: Algorithm, bus: f64) -> f64 {
 }
 
 /// Returns the GB/s of a call's bytes that the links of NVLS on one box, or of an NVLS tree, allow; `None` for other
-/// algorithms. NCCL gives channels between boxes one rate on all links, so it counts NVLinks as no faster than
-/// interfaces; and it limits NVLS on one box by the rate of a step between boxes. On two boxes, each interface sends
-/// the share of its head once in each direction.
+/// algorithms. NCCL itself uses smaller rates: it gives channels between boxes one rate on all links, so NVLinks count
+/// as no faster than interfaces, and it limits NVLS on one box by the rate of a step between boxes. On two boxes, each
+/// interface transfers the share of its head once in each direction.
 fn nvls_reached(nccl: &Nccl, kind: Kind, algorithm: Algorithm, graph: Graph) -> Option<f64> {
     let f = &nccl.facts;
     let inter = match (algorithm, f.boxes) {
@@ -130,7 +130,7 @@ fn graph(nccl: &Nccl, algorithm: Algorithm) -> Option<Graph> {
     }
 }
 
-/// Returns the GB/s of one channel, before the limits of protocols.
+/// Returns the rate of one channel in GB/s, before the limits of protocols.
 fn channel(f: &Facts, kind: Kind, algorithm: Algorithm, graph: Graph) -> f64 {
     let is_collnet = matches!(algorithm, Algorithm::CollnetDirect | Algorithm::CollnetChain);
     if !matches!(algorithm, Algorithm::Nvls | Algorithm::NvlsTree) {
@@ -146,7 +146,7 @@ fn channel(f: &Facts, kind: Kind, algorithm: Algorithm, graph: Graph) -> f64 {
     intra.min(inter).min(most.unwrap_or(f64::INFINITY))
 }
 
-/// Returns the bus bandwidth in GB/s: that of all channels together, within the limits of the protocol.
+/// Returns the bus bandwidth in GB/s: the rate of all channels together, within the limits of the protocol.
 fn bus(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, graph: Graph, channel: f64) -> f64 {
     let f = &nccl.facts;
     let channels = f64::from(graph.channels);

@@ -9,10 +9,10 @@ use unisono_machine::network::Architecture;
 /// The version of RCCL that has these constants, for reports.
 pub const VERSION: &str = "ROCm/rccl 0cbce2a7 (October 2024)";
 
-/// The number of sizes, powers of two from 64 B on, for each of which rates have a factor.
+/// The number of sizes for which rates have a factor: powers of two from 64 B on.
 pub const SIZES: usize = 27;
 
-/// The values of LL, LL128 and Simple; that of LL128 is 0 if it is not enabled.
+/// The values for the protocols LL, LL128 and Simple. The value of LL128 is 0 if it is not enabled.
 pub type ByProtocol<T> = [T; 3];
 
 /// The microseconds from the call to the first step.
@@ -22,11 +22,11 @@ pub const BASE_US: ByProtocol<f64> = [12.0, 12.0, 17.0];
 pub struct Constants {
     pub architecture: Architecture,
     pub gpus: u32,
-    /// The number of GPUs to which each GPU has a link, if RCCL recognises the box by it.
+    /// The number of GPUs to which each GPU has a link, if RCCL recognises the box by this number.
     pub joined: Option<usize>,
     /// The bus bandwidth inside a box, in GB/s.
     pub bus: f64,
-    /// The number of rings of one box, if a box without interfaces has a fixed number.
+    /// The number of rings of a box without interfaces, if it is fixed.
     pub rings: Option<u32>,
     pub has_ll128: bool,
     /// True if RCCL has files of MSCCL for allreduces on one box.
@@ -45,9 +45,9 @@ pub struct Steps {
     pub inside_us: ByProtocol<f64>,
     /// Microseconds of a step to a GPU of another box.
     pub network_us: ByProtocol<f64>,
-    /// The factors on the bus bandwidth: the first on up to two boxes, the second on more.
+    /// The factors on the bus bandwidth: the first for up to two boxes, the second for more boxes.
     pub share: [ByProtocol<f64>; 2],
-    /// The factors of the rate by size, from 64 B on; those of rings apply to several boxes only.
+    /// The factors on the rate by size, from 64 B on. The factors of rings apply to several boxes only.
     pub by_size: ByProtocol<[f64; SIZES]>,
 }
 
@@ -105,7 +105,7 @@ pub static BOXES: [Constants; 2] = [
         architecture: Architecture::Cdna3,
         gpus: 8,
         joined: Some(7),
-        // The rate of seven links of 48 GB/s.
+        // Seven links of 48 GB/s have this rate.
         bus: 336.0,
         rings: Some(28),
         has_ll128: false,

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Start and steps are RCCL's own (`baseLat`, the ring of its tuning model). RCCL uses a file if the bytes of a call
-//! are between its `minBytes` and `maxBytes`, and the elements divide into `nchunksperloop`; it compares no times. The
-//! limits here are those of calls that are not in place.
+//! are between the file's `minBytes` and `maxBytes`, and its `nchunksperloop` divides the elements. RCCL does not
+//! compare times. The limits here are those of calls that are not in place.
 //!
 //! Source: tools/msccl-algorithms (allreduce-allpairs-8n-*-op.xml) and `mscclInternalSchedulerSelectAlgo` of
 //! src/misc/msccl/msccl_lifecycle.cc, ROCm/rccl 0cbce2a7.
@@ -32,8 +32,8 @@ struct File {
     most_bytes: u64,
 }
 
-/// The files in ascending order of sizes. Only the first file whose `most_bytes` a call does not exceed can run the
-/// call.
+/// The files in ascending order of sizes. Only one file can run a call: the first whose `most_bytes` is at least the
+/// size of the call.
 const FILES: [File; 3] = [
     File { protocol: Protocol::Ll, channels: 4, chunks: 256, most_bytes: 65_536 },
     File { protocol: Protocol::Ll, channels: 8, chunks: 512, most_bytes: 524_287 },
@@ -48,7 +48,7 @@ pub struct FileTime {
     pub protocol: Protocol,
     pub channels: u32,
     pub latency_us: f64,
-    /// The bytes of the call divided by its time without the latency, in GB/s.
+    /// The bytes of the call divided by its time, without the latency, in GB/s.
     pub bandwidth: f64,
     pub seconds: f64,
 }
@@ -86,7 +86,8 @@ impl Rccl {
         let pass_ns = self.blocks.of(block).pass_ns_per_byte().unwrap_or(0.0);
         let (part, channels) = (bytes / u64::from(GPUS), f64::from(file.channels));
         let on_wire = block.wire_bytes(part) as f64 / self.pair;
-        // A block sends its bytes and receives as many; then it adds an eighth of the received bytes of all other GPUs.
+        // A thread block sends its bytes and receives as many; then it adds an eighth of the bytes received from all
+        // other GPUs.
         let of_blocks = 2.0 * part as f64 * pass_ns / channels;
         let added = f64::from(GPUS - 1) * part as f64 / f64::from(GPUS) * pass_ns / channels;
         2.0 * of_blocks.max(on_wire) + added

@@ -31,23 +31,23 @@ pub struct Rccl {
     cpu: Cpu,
     boxes: u32,
     blocks: ThreadBlock,
-    /// The GB/s between two GPUs with a link.
+    /// The rate between two GPUs with a link, in GB/s.
     pair: f64,
 }
 
-/// An algorithm with a protocol that RCCL enables, and the times and rates of a call by them.
+/// An algorithm with a protocol that RCCL enables, and the times and rates of a call with them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
     /// The number of rings; `None` on several boxes and on types of boxes whose number of rings is not known.
     pub channels: Option<u32>,
-    /// GB/s of one ring.
+    /// The rate of one ring in GB/s.
     pub channel: Option<f64>,
     pub latency_us: f64,
     /// The rate of a call's bytes, in GB/s.
     pub bandwidth: f64,
-    /// RCCL's estimate, which on several boxes only orders the algorithms: some rates are a tenth of the measured
+    /// RCCL's estimate. On several boxes it only orders the algorithms, because some rates are a tenth of the measured
     /// rates.
     pub seconds: f64,
 }
@@ -88,8 +88,8 @@ impl Rccl {
         self.boxes * self.constants.gpus
     }
 
-    /// Returns every algorithm and protocol that RCCL enables for a collective, least time first. `bytes` count as in
-    /// RCCL: those of the vector, or of the blocks of all ranks for an allgather and a reduce-scatter.
+    /// Returns every algorithm and protocol that RCCL enables for a collective, in ascending order of time. `bytes` is
+    /// the size as RCCL counts it: of the vector, or of the blocks of all ranks for an allgather and a reduce-scatter.
     ///
     /// # Errors
     /// Returns an error if RCCL has no algorithms for the collective.
@@ -162,7 +162,7 @@ impl Rccl {
         }
         let steps = f64::from(self.steps(kind));
         if matches!(kind, Kind::Broadcast | Kind::Reduce) {
-            // The rings differ from each other, so every step counts; with Simple, steps take the times of a tree.
+            // The rings differ from each other, so every step counts. With Simple, steps take the times of tree steps.
             let of = if protocol == Protocol::Simple { &self.constants.tree } else { of };
             return steps * if self.boxes == 1 { of.inside_us[at] } else { of.network_us[at] };
         }

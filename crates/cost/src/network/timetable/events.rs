@@ -9,7 +9,7 @@ use unisono_base::{
 pub(super) enum Event {
     /// An instruction can begin.
     Begin(u32),
-    /// The host passes a message to its interface.
+    /// The host has passed a message to its interface.
     Posted(u32),
     /// A message can start its next part.
     Part(u32),
@@ -22,8 +22,8 @@ pub(super) enum Event {
 /// A queue of events by time, then by order of insertion.
 #[derive(Default)]
 pub(super) struct Events {
-    /// The events by time in ps and number of the insertion. The highest 3 bits of the description are the kind, the
-    /// others the instruction, message or part.
+    /// The events. The key of an event is its time in ps, then the number of its insertion. The highest 3 bits of the
+    /// description are the kind of event; the other bits are the instruction, message or part.
     queue: Queue,
     made: u32,
 }

@@ -21,14 +21,14 @@ pub(super) struct Message {
     pub(super) packets: u32,
     /// The packets of the message divided by its parts.
     pub(super) mean_packets: f64,
-    /// The time of a part, or of a packet if shorter. Multiplied by the difference of weights, it delays a part that
-    /// goes from a slower link to a faster one.
+    /// The time of a part, or of a packet if the packet is shorter. Multiplied by the difference of weights, it is the
+    /// delay of a part that goes from a slower link to a faster link.
     pub(super) gap_ps: f64,
     /// The time of a full packet on a link of the machine's own rate.
     pub(super) packet_ps: f64,
     /// The number of parts that have not started.
     pub(super) unmade: u32,
-    /// The number of parts whose arrival is not known.
+    /// The number of parts whose time of arrival is not known yet.
     pub(super) missing: u32,
     /// The latest known arrival of a part, in ps.
     pub(super) latest: u64,
@@ -74,12 +74,12 @@ pub(super) struct Interface {
 }
 
 impl Run<'_> {
-    /// Returns whether a switch that computes sends or receives the message, which then crosses only one link.
+    /// Returns true if a switch that computes sends or receives the message. The message then crosses only one link.
     fn is_direct(&self, from: u32, to: u32) -> bool {
         from.max(to) >= self.model.plane.accelerators()
     }
 
-    /// Returns the source's choice of a path for a message, which the routing makes by random bits; 0 if the message
+    /// Returns the source's choice of a path for a message, which the routing makes by random bits. 0 if the message
     /// crosses only one link.
     fn way(&self, from: u32, to: u32, random: u64) -> u32 {
         if self.is_direct(from, to) { 0 } else { self.model.routing.choose(from, to, mix(random)) }
@@ -94,7 +94,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the index of the interface of a message: that of its accelerator, or of the first link that it may take.
+    /// Returns the index of the interface of a message: the interface of its accelerator, or of the first link that the
+    /// message may take.
     fn interface(&mut self, at: u32) -> usize {
         let Message { from, to, .. } = self.messages[at as usize];
         let accelerators = self.model.plane.accelerators();
@@ -126,7 +127,7 @@ impl Run<'_> {
     }
 
     /// Starts parts of message `at` until a part must wait. A send machine that has started all parts of a message
-    /// takes the next.
+    /// continues with the next message.
     pub(super) fn make(&mut self, now: u64, mut at: u32) {
         loop {
             let message = &mut self.messages[at as usize];
@@ -154,8 +155,9 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a part over its next link. Returns the time at which the part starts on the link, and the ps from then to
-    /// the start of its last packet. `place` is the part's index in `parts`, if it has crossed a link.
+    /// Sends a part over its next link. Returns the time at which the part starts on the link, and the ps from this
+    /// time to the start of its last packet. `place` is the part's index in `parts`, if the part has already crossed a
+    /// link.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
         let plane = &self.model.plane;
         let Message { from, to, part_ps, gap_ps, packet_ps, packets, mean_packets, .. } =
@@ -198,8 +200,8 @@ impl Run<'_> {
             Some(windows) => {
                 let (start, ends) = windows.send(hop, start, busy, mean_packets);
                 if part.link != NONE {
-                    // The mean of the waits of the first packet, which could start at once, and of the last, which
-                    // could start when the tail arrives.
+                    // `waited` is the mean of two waits: of the first packet, which could start at once, and of the
+                    // last packet, which could start when the tail arrives.
                     let waited = (start - earliest).saturating_add(ends.saturating_sub(part.tail)) / 2;
                     windows.hold(Hop { link: part.link, vc: part.vc }, waited, mean_packets);
                 }
@@ -237,7 +239,7 @@ impl Run<'_> {
         (start, held)
     }
 
-    /// Records the arrival of a part, whose time `tail` is known when it starts on its last link.
+    /// Records the arrival of a part. The time `tail` is known when the part starts on its last link.
     fn arrive(&mut self, at: u32, tail: u64) {
         let message = &mut self.messages[at as usize];
         message.latest = message.latest.max(tail);
@@ -250,7 +252,7 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a part over its next link, when its head is at an intermediate node.
+    /// Sends a part, whose head is at an intermediate node, over its next link.
     pub(super) fn go_on(&mut self, now: u64, at: u32) {
         let part = self.parts[at as usize];
         let node = self.model.plane.link(part.link).to;

@@ -1,8 +1,8 @@
 //! A timetable of a schedule on a network: the start of each instruction, and the arrival of each message.
 //!
 //! * An instruction begins when its predecessors in its lane and by dependency are done, and the messages that it reads
-//!   are received. A rank has one host. The host receives each message on arrival, also before an instruction reads it,
-//!   and reduces and sends for one instruction after the other.
+//!   are received. A rank has one host. The host receives each message on arrival, even before an instruction reads the
+//!   message, and reduces and sends for one instruction after the other.
 //! * A message is cut into parts of equal length. An accelerator, or each of its links, works on as many messages at a
 //!   time as it has send machines. A machine starts the next part of its message when the part before starts on its
 //!   first link. It takes the next message when the last packet of the last part starts there.
@@ -44,9 +44,9 @@ const PARTS: u64 = 1 << 19;
 /// The most parts of one message.
 const MOST_PARTS: u64 = 16;
 
-/// The same limits for messages that choose among links of different speeds, and for all messages if packets wait for
-/// places in buffers. Real packets choose a few at a time, and all packets of a part make one choice, so long messages
-/// have more parts.
+/// The same limits in two further cases: if messages choose among links of different speeds, and, for all messages, if
+/// packets wait for places in buffers. Real packets choose a few at a time, but all packets of a part make one choice,
+/// so long messages have more parts in these cases.
 const PARTS_UNLIKE: u64 = 1 << 16;
 const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 
@@ -135,7 +135,8 @@ impl<'a> Run<'a> {
         let most = (PARTS / all.max(1)).clamp(1, MOST_PARTS);
         let most_unlike = (PARTS_UNLIKE / all.max(1)).clamp(most, MOST_PARTS_UNLIKE);
         let windows = Windows::new(model, shortest_bytes * model.ns_per_byte * PS_PER_NS);
-        // Messages have more parts if packets wait for places, and so alternate with others.
+        // If packets wait for places, messages have more parts, so that they alternate with other messages as packets
+        // do.
         let most = if windows.is_some() { most_unlike } else { most };
         let (mut unlike, mut chooses) = (Unlike::new(model), false);
         let ps_per_byte = model.ns_per_byte * PS_PER_NS;
@@ -227,8 +228,8 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Returns a lower bound on the time of the schedule: the most ps for which the links of one accelerator are busy;
-    /// 0 if links differ.
+    /// Returns a lower bound on the time of the schedule in ps: the most time for which the links of one accelerator
+    /// are busy. 0 if links differ.
     fn least_ps(&self) -> f64 {
         let NetworkModel { speeds, plane, .. } = self.model;
         let mut sent = vec![0.0; plane.accelerators() as usize];
@@ -241,7 +242,7 @@ impl<'a> Run<'a> {
         (0..).zip(&sent).map(busy).fold(0.0, f64::max)
     }
 
-    /// Handles all events; returns false if an event comes after `most_ps`.
+    /// Handles all events. Returns false if an event comes after `most_ps`.
     fn all(&mut self, most_ps: f64) -> bool {
         while let Some((now, event)) = self.events.next() {
             poll();
@@ -260,8 +261,8 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Marks a predecessor, or a message for instruction `id`, as done at `time` in ps; the instruction begins when all
-    /// are done.
+    /// Records that a predecessor of instruction `id`, or a message for it, is done at `time` in ps. The instruction
+    /// begins when all of them are done.
     fn needed_less(&mut self, time: u64, id: u32) {
         let at = id as usize;
         self.missing[at] -= 1;
@@ -302,7 +303,7 @@ impl<'a> Run<'a> {
         let host_ps = self.host_ps(node);
         let operands = schedule.sources(id).len() as u64;
         let bytes = u64::from(schedule.instr(id).len) * schedule.collective().element_bytes();
-        // Only reductions of a switch occupy an engine.
+        // A switch uses an engine only for reductions.
         let is_engine = is_switch && operands > 1;
         let reduce_ns = match (is_switch, is_engine) {
             (true, true) => bytes as f64 * model.computing.reduce_ns_per_byte(place) / f64::from(model.planes.max(1)),
@@ -325,7 +326,7 @@ impl<'a> Run<'a> {
             }
         }
         if !is_switch && schedule.is_copy(id) {
-            // An instruction's sends do not wait for its copy.
+            // The sends of an instruction do not wait for its copy.
             time = time.saturating_add(rounded_up(bytes as f64 * model.copy_ns_per_byte * PS_PER_NS));
         }
         if !is_switch || is_engine {
@@ -347,13 +348,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the ps in which an accelerator receives a sum of a switch and sends it back to the switch.
+    /// Returns the ps in which a sum travels from a switch to the accelerator that stores it, and back to the switch.
     fn stored_ps(&self, switch: u32) -> u64 {
         let links = self.model.plane.leaving(switch).map(|link| self.links[link as usize].latency_ps());
         rounded_up(self.model.signal_ns * PS_PER_NS).saturating_add(2 * links.max().unwrap_or(0))
     }
 
-    /// Returns the index of the host of a rank, or of the engine of a switch that executes the lane of an instruction.
+    /// Returns the index of the host of a rank, or of the engine of a switch that executes the lane of the instruction.
     fn host(&self, node: NodeId, id: InstrId) -> usize {
         let (first, end) = (self.first_host[node.index()], self.first_host[node.index() + 1]);
         if end - first < 2 {

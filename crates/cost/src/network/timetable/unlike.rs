@@ -7,7 +7,7 @@ use unisono_machine::network::{Header, Hop};
 
 use super::NetworkModel;
 
-/// A check whether messages between two accelerators may choose among links of different speeds.
+/// Finds out if messages between two accelerators may choose among links of different speeds.
 pub(super) struct Unlike<'a> {
     model: &'a NetworkModel,
     /// The results by `(from, to)`.
@@ -33,8 +33,8 @@ impl<'a> Unlike<'a> {
         found
     }
 
-    /// Returns whether a node on the paths of one choice of the source, that for random bits 0, has hops of different
-    /// speeds.
+    /// Returns true if a node has hops of different speeds, among the nodes on the paths of one choice of the source
+    /// (that for random bits 0).
     fn search(&self, from: u32, to: u32) -> bool {
         let NetworkModel { routing, plane, .. } = self.model;
         let way = routing.choose(from, to, 0);
@@ -58,15 +58,16 @@ impl<'a> Unlike<'a> {
     }
 }
 
-/// The packets before a new packet on each link, as far as the node before the link knows: those that wait for it, are
-/// on it, or wait at its end.
+/// The packets ahead of a new packet on each link, as far as the node before the link knows: packets that wait for the
+/// link, are on the link, or wait at its end.
 #[derive(Default)]
 pub struct Ahead {
     /// For each link, the number of packets before a new packet.
     packets: Vec<u32>,
-    /// Packets that left a link: the time at which this is known, the link, and their number.
+    /// Packets that left a link: the time at which the node before the link knows this, the link, and the number of
+    /// packets.
     gone: BinaryHeap<Reverse<(u64, u32, u32)>>,
-    /// For each link, the times at which packets have left the node before it, and their number.
+    /// For each link, the times at which packets left the node before the link, and the number of packets.
     left: Vec<Vec<(u64, u32)>>,
     /// The number of packets that fit into a buffer.
     places: u64,
@@ -86,12 +87,12 @@ impl Ahead {
         self.left[link as usize].push((time, packets));
     }
 
-    /// Records that packets leave the end of a link, which the node before the link knows at `time`.
+    /// Records that packets leave the end of a link. The node before the link knows this at `time`.
     pub fn go_on(&mut self, time: u64, link: u32, packets: u32) {
         self.gone.push(Reverse((time, link, packets)));
     }
 
-    /// Removes packets that are known at time `now` to have left their links.
+    /// Removes packets that have left their links, as the nodes before the links know at time `now`.
     pub fn settle(&mut self, now: u64) {
         while let Some(&Reverse((time, link, packets))) = self.gone.peek()
             && time <= now
@@ -106,8 +107,8 @@ impl Ahead {
         f64::from(self.packets[link as usize]) + 1.0
     }
 
-    /// Returns the number of [`Ahead::with_next`] without the packets that are on their way for the round trip of the
-    /// link or have not left: while the buffer has a place, these do not count, as in the simulator.
+    /// Returns the number of [`Ahead::with_next`] without packets that left the node less than a round trip of the link
+    /// ago. As in the simulator, these packets do not count as long as the buffer has a place.
     pub fn beyond_trip(&self, now: u64, link: u32, trip: u64) -> f64 {
         let packets = self.packets[link as usize];
         if u64::from(packets) >= self.places {

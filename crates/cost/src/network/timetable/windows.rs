@@ -1,11 +1,11 @@
 //! Places for packets in the buffers at the ends of links.
 //!
 //! A channel is a link with a virtual channel. A packet takes a place in the buffer of its channel when it starts on
-//! the link. If it continues at once, the node before the link learns that the place is free after a round trip and the
-//! packet's own time on the link: D = alpha + latency + s. A packet that waits at the end of the link for w occupies
-//! its place for D + w. So with B places a packet takes (D + w) / B of the channel's time, and a channel sends no more
-//! than B packets in D, for any rate of the link. A channel that was idle first sends B packets at the rate of the
-//! link.
+//! the link. If the packet continues at once, the node before the link learns that the place is free after a round trip
+//! plus the packet's own time s on the link: D = alpha + latency + s. A packet that waits at the end of the link for a
+//! time w occupies its place for D + w. So with B places a packet takes (D + w) / B of the channel's time, and a
+//! channel sends at most B packets in the time D, for any rate of the link. A channel that was idle first sends B
+//! packets at the rate of the link.
 
 use unisono_base::rounded;
 use unisono_machine::network::Hop;
@@ -17,7 +17,7 @@ pub(super) struct Windows {
     channels_of_link: usize,
     /// For each link, alpha plus the latency of the link alone, in ps.
     round_trip_ps: Vec<f64>,
-    /// For each channel, the time, in ps, at which all its places are free, if they become free in sequence.
+    /// For each channel, the time, in ps, at which all its places are free, if one after the other becomes free.
     empty: Vec<f64>,
     /// For each channel, the time, in ps, at which its first place is free.
     free: Vec<u64>,
@@ -49,13 +49,13 @@ impl Windows {
         hop.link as usize * self.channels_of_link + usize::from(hop.vc)
     }
 
-    /// Returns the time at which a channel has a free place for a packet after all that were sent.
+    /// Returns the time at which a channel has a free place for one more packet.
     pub(super) fn free(&self, hop: Hop) -> u64 {
         self.free[self.channel(hop)]
     }
 
-    /// Sends `packets` packets that together occupy a link for `busy` ps, from `start` at the earliest. Returns the
-    /// start of the first packet and the end of the last.
+    /// Sends `packets` packets that together occupy a link for `busy` ps, at or after `start`. Returns the start of the
+    /// first packet and the end of the last packet.
     pub(super) fn send(&mut self, hop: Hop, start: u64, busy: u64, packets: f64) -> (u64, u64) {
         let channel = self.channel(hop);
         let packet = busy as f64 / packets;

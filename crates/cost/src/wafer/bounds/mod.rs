@@ -51,12 +51,12 @@ impl BoundCase {
         (u128::from(blocks) * u128::from(self.bytes)).div_ceil(4) as f64
     }
 
-    /// Returns whether no data has to travel.
+    /// Returns true if no data has to travel.
     fn is_local(&self) -> bool {
         self.part.grid.count() == 1 || self.wavelets == 0
     }
 
-    /// Returns whether bounds of a reduce apply: to a reduce, and to an allreduce, which contains a reduce to every PE.
+    /// Returns true if bounds of a reduce apply: to a reduce, and to an allreduce, which contains a reduce to every PE.
     fn reduces(&self) -> bool {
         matches!(self.kind, Kind::Reduce | Kind::Allreduce)
     }

@@ -30,7 +30,7 @@ impl PaperTable {
         let n = pes as usize + 1;
         let mut energy = vec![INFINITE; n * (depth as usize + 1)];
         energy[1] = 0;
-        // The additional hops if the last part has i of p PEs: min(i, p - i + 1).
+        // The minimum over i adds the hops of a last part of i of p PEs: min(i, p - i + 1).
         for d in 1..=depth as usize {
             let (above, row) = energy.split_at_mut(d * n);
             let above = &above[(d - 1) * n..];

@@ -1,5 +1,5 @@
-//! The least time of Eq. 1 on a line without its contention. The fabric may be faster, because it overlaps terms that
-//! Eq. 1 adds.
+//! The least time of Eq. 1 on a line without its contention. The fabric may be faster, because it overlaps work whose
+//! times Eq. 1 adds.
 //!
 //! If the contention of a tree takes no longer, the tree attains this time and is optimal by Eq. 1. Some lines with the
 //! root at an end have no such tree (7 wavelets on 4 PEs), an inner root receives the wavelets of both sides, and an
@@ -27,7 +27,7 @@ pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
     let (mut slope, mut count) = (0u64, 1u64);
     while left > 0 {
         slope += 1;
-        // A count that exceeds any number of PEs need not be exact.
+        // A count that exceeds any number of PEs is not computed exactly.
         if count < 1 << 40 {
             count = count * (u64::from(depth) + slope - 1) / slope;
         }

@@ -1,7 +1,7 @@
-//! The model `links`, which replaces the average load of Eq. 1 by the busiest link and PE, and adds the distance L to
-//! both: T = max(c, l) + L + (2 T_R + 1) D, with l the most wavelets on a directed link, c the most operations on
-//! wavelets of a PE (an n-source combine costs max(1, n - 1) for each; a send costs 1), the depth D in messages and the
-//! ramp latency T_R.
+//! The model `links`, which replaces the average load of Eq. 1 by the load of the busiest link or PE, and adds the
+//! distance L in hops: T = max(c, l) + L + (2 T_R + 1) D. l is the most wavelets on a directed link, c the most
+//! operations of a PE on wavelets (a combine of n sources costs max(1, n - 1) for each wavelet, a send costs 1), D the
+//! depth in messages and T_R the ramp latency.
 //!
 //! If an algorithm states the cycles t for PEs that receive from their children in sequence ([`Phase::in_turn`]), but
 //! no sharper cycles ([`Phase::sharper`]), T = max(t, l + 2 T_R + 1).
@@ -19,7 +19,7 @@ impl Model for Links {
     }
 
     fn beside_depth(&self, t: &Terms) -> f64 {
-        // Work without a message is a copy in memory, which Eq. 1 ignores too.
+        // A phase without messages only copies in memory, which Eq. 1 ignores too.
         if t.depth == 0.0 { 0.0 } else { t.datapath.max(t.max_link_load) + t.distance }
     }
 

@@ -13,10 +13,11 @@ pub const MODELS: &[&dyn Model] = &[&links::Links, &paper::Paper];
 /// A model: a closed form for the cycles of one phase from its terms.
 pub trait Model: Sync {
     fn name(&self) -> &'static str;
-    /// Returns the cycles of a phase without those of its depth. A value of [`Phase::sharper`] replaces them.
+    /// Returns the cycles of a phase without the cycles of its depth. [`Phase::sharper`] replaces them if it has a
+    /// value.
     fn beside_depth(&self, terms: &Terms) -> f64;
 
-    /// Returns the cycles of one phase; `depth_cycles` are those of each message in a chain of dependent messages.
+    /// Returns the cycles of one phase. `depth_cycles` are the cycles of each message in a chain of dependent messages.
     fn phase(&self, phase: &Phase, depth_cycles: f64) -> Cycles {
         let beside = phase.sharper.map_or_else(|| self.beside_depth(&phase.terms), |s| s.cycles_beside_depth);
         Cycles(beside + depth_cycles * phase.terms.depth)

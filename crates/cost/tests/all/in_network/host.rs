@@ -9,15 +9,15 @@ fn as_the_papers_parameters_give() {
     // 7 rounds on 128 cores: 5 + 10 + 5 in a socket, 4 times 45 between sockets.
     let one = host_ns(&m, 128, 0, 4, Host::RecursiveDoubling);
     assert!((one - (7.0 * 1130.0 + 5.2 * 200.0)).abs() < 1e-6);
-    // 14 more between nodes, 160 each.
+    // The nodes add 14 rounds with a latency of 160 each.
     let all = host_ns(&m, 128 << 14, 0, 4, Host::RecursiveDoubling);
     assert!((all - (21.0 * 1130.0 + 5.2 * 2440.0)).abs() < 1e-6);
     let vector = host_ns(&m, 128, 1000, 4, Host::Rabenseifner);
     assert!((vector - (2.0 * one + 7.0 * 0.625 * 1000.0 * 127.0 / 128.0)).abs() < 1e-6);
 }
 
-/// On 4 x 8 nodes the distances of the five rounds between nodes are 1, 2 and 4 in the second dimension, 1 and 2 in the
-/// first: five steps more.
+/// On 4 x 8 nodes the distances of the five rounds between nodes are 1, 2 and 4 in the second dimension, and 1 and 2 in
+/// the first. In all these are five steps more than neighbors need.
 #[test]
 fn latency_between_nodes_grows_with_their_distance() {
     let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();

@@ -2,7 +2,8 @@
 
 use unisono_cost::internals::ahead::Ahead;
 
-/// Packets that are known to leave a link at some instant do not delay a packet that chooses a link at that instant.
+/// A packet that chooses a link at some instant is not delayed by packets that are known to leave the link at this
+/// instant.
 #[test]
 fn packets_that_leave_now_delay_no_others() {
     let mut ahead = Ahead::new(2, u64::MAX);
@@ -15,7 +16,7 @@ fn packets_that_leave_now_delay_no_others() {
     }
 }
 
-/// Packets do not count before they leave, nor during the round trip of 5 units after it.
+/// Packets do not count before they leave, nor during the round trip of 5 units after they leave.
 #[test]
 fn packets_on_their_way_do_not_count() {
     let mut ahead = Ahead::new(1, 3);

@@ -1,4 +1,5 @@
-//! Loads of random messages on random networks, compared with the rule of the head of `loads.rs` written directly.
+//! Loads of random messages on random networks, compared with a direct implementation of the rule in the head of
+//! `loads.rs`.
 
 use unisono_base::mix;
 use unisono_cost::{
@@ -123,7 +124,7 @@ fn messages_take_the_least_loaded_or_the_first_roomy_links() {
                     |node: u32| messages.iter().filter(move |m| m.from == node && m.to != node).map(|m| m.bytes);
                 let rate = |link: u32| network.link_speed(&plane, link).gbps / network.own_speed().gbps;
                 let least = (0..n).map(|node| sent_by(node).sum::<f64>() / plane.leaving(node).map(rate).sum::<f64>());
-                // The second routing is left out if the first is as good as any.
+                // The second routing is omitted if the first is already the best possible.
                 let bound = least.fold(longest * least_weight, f64::max);
                 let is_good = !chose || even <= bound * (1.0 + 1e-9);
                 let expected = if is_good { even } else { even.min(roomy) };

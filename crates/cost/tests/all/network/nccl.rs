@@ -88,7 +88,7 @@ fn latencies_and_bandwidths_of_four_a100_are_those_by_hand() {
         near(time.latency_us, latency);
         near(time.bandwidth, bandwidth);
     }
-    // The rings differ, so a broadcast pays every step; Simple has the latency of a tree's step.
+    // The rings differ, so a broadcast counts every step. With Simple, a step has the latency of a tree step.
     near(of(&nccl, Kind::Broadcast, 8, Algorithm::Ring, Protocol::Simple).latency_us, 8.4 + 4.0 * 4.0);
 }
 
@@ -132,7 +132,7 @@ fn rings_between_boxes_pay_for_posts_and_for_the_network() {
     let nccl = Nccl::new(switched(Generation::Hopper, 2, 8, 370.8, 50.0), None).unwrap();
     // 30 steps, of which 2 pass the network: 6.6 + 28 x max(0.6, 1) + 2 x 2.7.
     near(of(&nccl, Kind::Allreduce, 8, Algorithm::Ring, Protocol::Ll).latency_us, 40.0);
-    // Simple posts three times: 8.4 + 28 x max(3.4, 3) + 2 x 14.
+    // Simple posts three messages: 8.4 + 28 x max(3.4, 3) + 2 x 14.
     near(of(&nccl, Kind::Allreduce, 8, Algorithm::Ring, Protocol::Simple).latency_us, 131.6);
     // Four interfaces of 25 GB/s: one ring each of 24 GB/s. Posted: 86 to 95.7 (NVIDIA/nccl-tests#175, #119).
     let four = Facts { nics: 4, ..switched(Generation::Ampere, 2, 8, 240.0, 25.0) };
@@ -152,14 +152,14 @@ fn a_slower_network_an_amd_and_one_process_are_in_predictions_and_not_in_the_cho
     near(plain, cost + 16.0 * 8.0 / (36.7 * 16.0 / 15.0 / 2.0 * 1000.0));
     let slower = Facts { late_us: 10.0, cpu: Cpu::Amd, ..facts.clone() };
     let (late, same) = predicted(&slower, 8);
-    // NCCL counts a slower tree between boxes of AMD CPUs, by less than a nanosecond for 8 bytes.
+    // NCCL counts a slower tree between boxes of AMD CPUs, but the difference is below a nanosecond for 8 bytes.
     assert!((0.0..1e-3).contains(&(same - cost)));
     near(late - plain, 2.0 * (10.0 + 1.0) + (same - cost));
-    // An iteration of 512 threads forwards 4 KiB; more bytes open more thread blocks.
+    // An iteration of 512 threads forwards 4 KiB. More bytes start more thread blocks, so the time does not grow.
     let passing = |bytes| predicted(&facts, bytes).0 - predicted(&facts, bytes).1;
     near(passing(1 << 13), passing(1 << 12));
     assert!(passing(1 << 12) > 500.0 * passing(8));
-    // A process of 8 GPUs takes 44 us to start kernels; long calls do not wait for that.
+    // A process of 8 GPUs takes 44 us to start kernels. Long calls take longer than this.
     let one = Facts { process_gpus: 8, ..facts.clone() };
     near(predicted(&one, 8).0, 8.0 * 5.5);
     near(predicted(&one, 1 << 22).0, predicted(&facts, 1 << 22).0);
@@ -171,7 +171,7 @@ fn nvls_trees_fill_with_the_chunks_of_the_call() {
     let at = |nccl: &Nccl, bytes| of(nccl, Kind::Allreduce, bytes, Algorithm::NvlsTree, Protocol::Simple);
     let nccl = Nccl::new(switched(Generation::Hopper, 2, 8, 370.8, 48.0), None).unwrap();
     // 16 thread blocks send chunks of 32 KiB below 8 MiB, of 64 KiB below 64 MiB, and of 128 KiB to each of 8 heads.
-    // The bytes of a round beyond those of the shortest chunks pass the tree at its rate, and two steps of 48 GB/s.
+    // The bytes of a round beyond those of the shortest chunks pass the tree at its rate, and two steps at 48 GB/s.
     for (bytes, longer) in [(4 * mib, 0), (8 * mib, 32), (32 * mib, 32), (64 * mib, 96), (1024 * mib, 96)] {
         let time = at(&nccl, bytes);
         let share = 1024.0 * f64::from(16 * longer);
@@ -202,7 +202,7 @@ fn nvls_is_as_fast_as_the_slowest_links_of_its_boxes() {
     let (predicted, own) = slope(&blackwell);
     near(predicted, 384.0);
     near(own, 8.0 * 48.0 * 0.74 * 1.75 * 16.0 / 30.0);
-    // On H100 the limit of a channel decides in both.
+    // On H100 the limit of a channel decides both times.
     let hopper = switched(Generation::Hopper, 2, 8, 370.8, 48.0);
     near(slope(&hopper).0, 8.0 * 57.7 * 16.0 / 30.0);
     near(slope(&hopper).1, slope(&hopper).0);
@@ -279,8 +279,8 @@ fn the_choice_is_the_least_and_times_grow_with_bytes() {
                 assert!(times.iter().all(|t| t.cost_seconds >= times[0].cost_seconds && t.seconds > 0.0));
                 for time in &times {
                     let last = before.iter().find(|t| (t.algorithm, t.protocol) == (time.algorithm, time.protocol));
-                    // The times of trees need not grow, because their corrections are factors of single sizes. The
-                    // prediction of an NVLS tree has none.
+                    // The times of trees may fall with the size, because their corrections are factors of single sizes.
+                    // The prediction of an NVLS tree has no such correction.
                     let is_corrected = matches!(time.algorithm, Algorithm::Tree | Algorithm::NvlsTree);
                     let grows = last.is_none_or(|last| {
                         (is_corrected || time.cost_seconds > last.cost_seconds)
@@ -309,8 +309,8 @@ fn fitted_prices_change_times_and_not_the_choice() {
     };
     let fitted = NcclTimes { measured: String::new(), fits: vec![fit] };
     let (own, other) = (Nccl::new(mesh(4), None).unwrap(), Nccl::new(mesh(4), Some(fitted)).unwrap());
-    // 16 KiB keep one channel busy: 512 threads x 8 bytes x 4 ranks. It sends 1.5 times and works on 1.75 times the
-    // bytes.
+    // 16 KiB keep one channel busy: 512 threads x 8 bytes x 4 ranks. The channel sends 1.5 times the bytes and works on
+    // 1.75 times the bytes.
     let time = of(&other, Kind::Allreduce, 16384, Algorithm::Ring, Protocol::Ll);
     near(time.seconds * 1e6, 10.0 + 6.0 * 2.0 + (1.5 * 0.2 + 1.75 * 0.1) * 16.384);
     assert!(time.is_fitted);
@@ -334,7 +334,7 @@ fn fitted_bytes_of_trees_take_as_much_longer_on_more_boxes_as_by_the_own_model()
             points: 2,
         };
         let fitted = NcclTimes { measured: String::new(), fits: vec![fit] };
-        // The quotient of the time of further bytes by fitted prices and by the own model.
+        // The time of further bytes by fitted prices, divided by their time by NCCL's own model.
         let quotient = |boxes| {
             let facts = switched(Generation::Hopper, boxes, 8, 370.8, 50.0);
             let [fitted, own] = [Some(fitted.clone()), None].map(|fitted| {
@@ -367,9 +367,10 @@ fn facts_are_read_from_presets_by_links_and_interfaces() {
     let mesh = box_of("ndv2");
     assert!(!mesh.has_nvswitch);
     near(mesh.nvlink, 120.0);
-    // The double link of GPUs 0 and 1.
+    // GPUs 0 and 1 have a double link.
     near(mesh.pairs[1], 40.0);
-    // GPUs of PCIe around their only CPU, and NVLinks between the first two: the CPU is no NVSwitch.
+    // GPUs with PCIe cables to their only CPU, and NVLinks between the first two GPUs. The CPU must not be read as an
+    // NVSwitch.
     for gpus in [2, 3, 4] {
         let mut edges: String = (0..gpus).map(|gpu| format!("{gpu} {gpus} gbps=252 measured=192\n")).collect();
         edges += "0 1 gbps=2400\n";
@@ -383,7 +384,7 @@ fn facts_are_read_from_presets_by_links_and_interfaces() {
         near(pairs.pcie, 31.5);
         let counted = Facts { pcie: 24.0, ..pairs.clone() };
         let nccl = Nccl::new(pairs.with_pcie_of(&counted), None).unwrap();
-        // A ring of all GPUs uses PCIe, unless there are only the two GPUs with NVLinks.
+        // A ring of all GPUs uses PCIe, unless the job has only the two GPUs with NVLinks.
         assert_eq!((nccl.graphs.over_nvlink, nccl.facts.pcie), (gpus == 2, 24.0));
     }
     let refused = read(Machine::preset("mi300x").unwrap()).unwrap_err();
@@ -395,7 +396,7 @@ fn facts_are_read_from_presets_by_links_and_interfaces() {
 #[test]
 fn rings_over_pcie_take_the_least_link_between_the_cpus() {
     let facts = |cpu: &str, gpus: u32, between: f64| {
-        // Nodes `gpus` and `gpus + 1` are the CPUs, with every second GPU each.
+        // Nodes `gpus` and `gpus + 1` are the CPUs. Each has cables to every second GPU.
         let of_second = u32::from(between > 0.0);
         let mut edges: String =
             (0..gpus).map(|gpu| format!("{gpu} {} gbps=384\n", gpus + of_second * (gpu % 2))).collect();
@@ -413,14 +414,14 @@ fn rings_over_pcie_take_the_least_link_between_the_cpus() {
         Facts::new(network, &*topology, &(0..gpus).collect::<Vec<_>>(), false).unwrap()
     };
     for gpus in 2..=8 {
-        // A single CPU has cables to GPUs only, and is not read as an NVSwitch if GPUs have no NVLinks.
+        // A single CPU has cables to GPUs only. It must not be read as an NVSwitch if GPUs have no NVLinks.
         let one = facts("amd", gpus, 0.0);
         assert!(!one.has_nvswitch);
         near(one.pcie, 48.0);
         near(one.pcie_ring, 48.0);
         for between in [10.0, 22.0, 64.0] {
             near(facts("amd", gpus, between).pcie_ring, 48.0_f64.min(between));
-            // Through an Intel CPU messages between GPUs have 5/6 of the rate of PCIe.
+            // Through an Intel CPU, messages between GPUs have 5/6 of the rate of PCIe.
             let intel = facts("intel", gpus, between);
             near(intel.pcie_ring, 40.0_f64.min(between));
             let ring = Nccl::new(intel, None).unwrap().graphs.ring;

@@ -32,7 +32,7 @@ fn near_us(found: Option<Time>, expected: f64) {
 fn times_of_8_mi300x_are_those_by_hand() {
     let rccl = read(&Machine::preset("mi300x").unwrap(), None).unwrap();
     let (ring, tree) = (Algorithm::Ring, Algorithm::Tree);
-    // 336 GB/s on the bus are 192 GB/s of an allreduce on 8 ranks.
+    // A bus bandwidth of 336 GB/s is 192 GB/s of an allreduce on 8 ranks.
     near_us(of(&rccl, Kind::Allreduce, 1 << 30, ring, Protocol::Simple), 17.0 + 14.0 * 2.1 + 1_073_741.824 / 192.0);
     near_us(of(&rccl, Kind::Allreduce, 8, ring, Protocol::Ll), 12.0 + 14.0 * 0.8 + 8e-3 / (0.08 * 192.0));
     // A tree has the factor 1.0 at 4 KiB, and 0.1 at 64 MiB.
@@ -40,7 +40,7 @@ fn times_of_8_mi300x_are_those_by_hand() {
     near_us(of(&rccl, Kind::Allreduce, 1 << 26, tree, Protocol::Ll), 12.0 + 14.0 * 0.9 + 67_108.864 / (0.006 * 168.0));
     assert_eq!(of(&rccl, Kind::Allreduce, 1 << 20, tree, Protocol::Simple), None);
     assert_eq!(of(&rccl, Kind::Allreduce, 1 << 20, ring, Protocol::Ll128), None);
-    // A broadcast takes 1.65 times the rate of LL, and with Simple the steps of a tree.
+    // With LL, a broadcast has 1.65 times the usual rate. With Simple, its steps take the times of tree steps.
     near_us(of(&rccl, Kind::Broadcast, 1 << 20, ring, Protocol::Ll), 12.0 + 6.4 + 1048.576 / (0.08 * 1.65 * 336.0));
     near_us(of(&rccl, Kind::Broadcast, 1 << 20, ring, Protocol::Simple), 17.0 + 8.0 * 2.3 + 1048.576 / 336.0);
     let first = rccl.times(Kind::Allreduce, 1 << 30).unwrap()[0];
@@ -58,16 +58,16 @@ fn files_of_msccl_run_allreduces_of_some_sizes_on_8_mi300x() {
     let expected = of(1, 10, None).chain(of(10, 17, Some((ll, 4)))).chain(of(17, 19, Some((ll, 8))));
     let expected = expected.chain(of(19, 25, Some((simple, 8)))).chain(of(25, 28, None));
     assert_eq!(first, expected.collect::<Vec<_>>());
-    // Other counts of elements, operators and collectives run by RCCL's own choice.
+    // Calls with other counts of elements, operators or collectives use RCCL's own choice.
     assert_eq!(file(4 * 300), None);
     assert_eq!(rccl.file(Kind::Allreduce, Operator::Xor, 256, 1024), None);
     assert_eq!(rccl.file(Kind::Allgather, Operator::Sum, 256, 1024), None);
-    // Two steps of LL; a block sends and receives an eighth of the vector on each of 4 channels at 1.5 GB/s, twice, and
+    // Two steps of LL: a block sends and receives an eighth of the vector on each of 4 channels at 1.5 GB/s, twice, and
     // adds an eighth of that for 7 other GPUs at twice the rate.
     let part = 8192.0 / 4.0 / 1.5;
     let us = 12.0 + 2.0 * 0.8 + (2.0 * part + 7.0 * part / 16.0) / 1000.0;
     assert!((file(1 << 16).unwrap().seconds * 1e6 - us).abs() < 1e-6);
-    // Links of 48 GB/s limit Simple.
+    // The links of 48 GB/s limit Simple.
     let us = 17.0 + 2.0 * 2.1 + (2.0 * 131_072.0 / 48.0 + 7.0 * 131_072.0 / 8.0 / 16.0 / 10.5) / 1000.0;
     assert!((file(1 << 20).unwrap().seconds * 1e6 - us).abs() < 1e-6);
     let boxes = read(&Machine::preset("mi250").unwrap(), None).unwrap();

@@ -1,4 +1,4 @@
-//! Patterns whose destinations are exchanged among alike blocks, compared with the same patterns routed alone.
+//! Patterns whose destinations are exchanged among alike blocks, compared with the same patterns routed by a new model.
 
 use unisono_base::mix;
 use unisono_cost::network::NetworkModel;

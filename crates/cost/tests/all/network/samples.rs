@@ -1,4 +1,4 @@
-//! Times of exchanges of which only a sample is routed, compared with the times if all are routed.
+//! Times of exchanges of which only a sample is routed, compared with the times when all are routed.
 
 use unisono_cost::network::NetworkModel;
 use unisono_lower::{Exchange, Flow};
