@@ -1,5 +1,5 @@
-//! The speed of planning and proving on a wafer, and of proving among ranks, as median seconds. `make bench` runs it;
-//! `cargo bench -p unisono-plan -- sweep` runs the cases whose name contains a word.
+//! The speed of planning and proving on a wafer, and of proving among ranks, as median seconds. `make bench` runs the
+//! benchmark; `cargo bench -p unisono-plan -- sweep` runs the cases whose name contains a word.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{
@@ -14,7 +14,7 @@ use unisono_machine::{Grid, Machine, Shape};
 use unisono_plan::{Part, Problem, Request, sweep_point};
 use unisono_schedule::verify::{Method, verify};
 
-/// The words of the command line, which select cases by name; empty for all.
+/// The words of the command line, which select cases by name. Without words, all cases run.
 struct Bench {
     wanted: Vec<String>,
 }

@@ -1,11 +1,11 @@
-//! Plans whose results have equal bits: on all ranks, in all elements of a vector, for all sizes, or for all numbers of
-//! ranks.
+//! Plans whose results have the same bits: on all ranks, in all elements of a vector, for all sizes, or for all numbers
+//! of ranks.
 //!
-//! An expression is the tree of additions of an element. `ranks` and `place` are properties of the schedule of one
-//! length, decided by its proof. `size` is a property of programs over blocks, which serve every length: all blocks
-//! have one expression, whose class is known only after the proof. `ranks-count` is `size` with an expression that
-//! depends only on the number of logical contributors, such as the shards of a batch, of which each rank holds equally
-//! many.
+//! The expression of an element is the tree of its additions. The proof of a schedule of one length decides if the
+//! schedule has the properties `ranks` and `place`. `size` is a property of programs over blocks, which serve every
+//! length: all blocks have one expression. Its class is known only after the proof. `ranks-count` is `size` with an
+//! expression that depends only on the number of logical contributors, such as the shards of a batch. Each rank holds
+//! the same number of contributors.
 
 use std::cell::OnceCell;
 
@@ -24,7 +24,7 @@ use crate::{
     Format, Plan, PlanError, Problem, Timed, candidates::build, expressible, format::runs_on_mpi, stored::store_best,
 };
 
-/// A property of the bits of results. Each property includes all that precede it.
+/// A property of the bits of results. Each property includes all earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Bits {
     /// All ranks have the same bits.
@@ -33,8 +33,8 @@ pub enum Bits {
     Place,
     /// All elements of results of every size have the same expression.
     Size,
-    /// All elements have the same expression, which depends only on this number of contributors. Each rank holds the
-    /// data of equally many contributors.
+    /// All elements have the same expression, which depends only on the number of contributors (this field). Each rank
+    /// holds the data of the same number of contributors.
     RanksCount(u32),
 }
 
@@ -65,7 +65,7 @@ impl Bits {
         }
     }
 
-    /// Returns the names of the property and of all that it includes.
+    /// Returns the names of this property and of the properties that it includes.
     pub fn names(self) -> Vec<&'static str> {
         let smaller = [Self::Ranks, Self::Place, Self::Size].into_iter().filter(|&bits| bits < self);
         smaller.chain([self]).map(Self::name).collect()
@@ -76,10 +76,11 @@ impl Bits {
     }
 }
 
-/// Returns the digest of the one expression that all results of a candidate's programs have, if the programs have the
-/// property `size` and, with `contributors`, `ranks-count`; otherwise the reason why they lack it.
+/// Returns the digest of the single expression of all results of a candidate's programs, or the reason why there is
+/// none. The programs must have the property `size` and, with `contributors`, the property `ranks-count`.
 ///
 /// # Errors
+///
 /// Returns an error if no program can be made, or its proof fails.
 fn stored_class(
     problem: &Problem,
@@ -113,7 +114,8 @@ fn stored_class(
 
 const TOO_LARGE: &str = "its expression has too many combinations to be compared";
 
-/// Returns `None` if a candidate has the property `bits` in the format `form`, if any; otherwise the reason why not.
+/// Returns the reason why a candidate lacks the property `bits` in the format `form`; `None` if the candidate has the
+/// property.
 fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits) -> Result<Option<String>, PlanError> {
     if bits >= Bits::Size {
         return Ok(stored_class(problem, candidate, bits.contributors())?.err());
@@ -141,8 +143,8 @@ fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits
     Ok(Some(first.or(proof.unlike_elements).unwrap_or_else(|| TOO_LARGE.to_owned())))
 }
 
-/// Returns why the file of a target that chooses the order of additions itself lacks a property; `None` if the file has
-/// it, or if the target adds in the order of the schedule.
+/// Returns the reason why the file of a target lacks a property, if the target itself chooses the order of additions.
+/// `None` if the file has the property, or if the target adds in the order of the schedule.
 fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<String>, PlanError> {
     let refused = |reason: String| PlanError::NotExpressible { reason };
     let proven = VerifiedFile::new(file, Method::Auto)
@@ -159,20 +161,23 @@ fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<S
 }
 
 impl Plan {
-    /// Returns the digest of the one expression that all results of the best candidate's programs have; `None` if they
-    /// lack the property `size` or, with `contributors`, `ranks-count`.
+    /// Returns the digest of the single expression of all results of the best candidate's programs. `None` if they lack
+    /// the property `size` or, with `contributors`, the property `ranks-count`.
     ///
     /// # Errors
+    ///
     /// Returns an error if no program can be made, or its proof fails.
     pub fn size_class(&self, contributors: Option<u32>) -> Result<Option<String>, PlanError> {
         Ok(stored_class(&self.problem, self.best(), contributors)?.ok())
     }
 
-    /// Removes the candidates that lack a property, and those that the format, if any, is found unable to express.
+    /// Removes the candidates that lack a property, and the candidates that the format, if there is one, cannot
+    /// express.
     ///
     /// # Errors
-    /// Returns an error if no candidate has the property, with the reason for the first; or if the property is `size`
-    /// or more, and the machine or the format has no programs over blocks.
+    ///
+    /// Returns an error if no candidate has the property, with the reason for the first candidate; or if the property
+    /// is `size` or more, and the machine or the format has no programs over blocks.
     pub fn with_bits(mut self, bits: Bits) -> Result<Self, PlanError> {
         let emitter = self.form.as_ref().and_then(Format::emitter);
         if let Some(emitter) = emitter.filter(|_| bits >= Bits::Size) {
@@ -185,7 +190,8 @@ impl Plan {
             return Err(PlanError::NotExpressible { reason });
         }
         let mut first = None;
-        // A .plan holds no sums of switches, so the fastest candidate is one that a .plan can hold.
+        // A `.plan` file cannot contain sums in switches, so for `size` and `ranks-count` only candidates without them
+        // count.
         let may_run = |one: &&Timed| bits < Bits::Size || runs_on_mpi(one).is_ok();
         self.fastest = self.candidates.iter().find(may_run).map(|one| one.time);
         for (candidate, mark) in

@@ -1,5 +1,5 @@
-//! Certificates of bounds: prices of links from which anyone can compute the bound `cut` of a collective on a network,
-//! or the bound `flow` of an all-to-all.
+//! Certificates of bounds: prices of links. From these prices, anyone can compute the bound `cut` of a collective on a
+//! network, or the bound `flow` of an all-to-all.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::{excerpt, keyed};
@@ -18,7 +18,7 @@ const FORMAT: &str = "unisono-bound 1";
 /// The fraction by which the proved bound may be below the stated bound, because seconds are rounded.
 const ROUNDING: f64 = 1e-9;
 
-/// The most words of the parser's message that an error repeats.
+/// The most words of the parser's message that an error contains.
 const MOST_WORDS: usize = 40;
 
 /// A certificate with its problem, as stored in a file.
@@ -43,7 +43,7 @@ pub struct BoundCertificate {
     pub bytes: u64,
     /// The bound in seconds that the prices prove.
     pub seconds: f64,
-    /// The prices of links between nodes of a plane; all other links have price 0.
+    /// The prices of links between nodes of a plane. All other links have price 0.
     #[serde(flatten)]
     pub prices: Certificate,
 }
@@ -147,8 +147,8 @@ impl BoundCertificate {
         Ok(found)
     }
 
-    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. If
-    /// `part` is a shape or a list of places, its ranks must be those of the certificate.
+    /// Computes the bound from the prices and the links of a machine. This needs no search for cuts or forests, and no
+    /// linear program. If `part` is a shape or a list of places, its ranks must be those of the certificate.
     ///
     /// # Errors
     /// Returns an error if the machine has no links, the problem does not fit it, or the work exceeds a limit.

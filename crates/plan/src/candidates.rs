@@ -1,11 +1,11 @@
 //! The candidates of a problem and their times.
 //!
-//! Each kind of machine has its own way to time a candidate. Wafers use the algorithm's profile, which is a closed
-//! form, or its built schedule if it has no profile. Networks use the messages of a small schedule, and the profile of
-//! a large one. Switches that reduce use their registers. Endpoint machines simulate a schedule, or use the rounds of a
-//! large one. Tests compare closed forms with schedules or simulations. Candidates without a closed form are timed
-//! cheapest first until their estimated steps reach the limit; a remark names the first that is left out, and their
-//! number.
+//! Each kind of machine times candidates by its own method. Wafers use the algorithm's profile, which is a closed form,
+//! or the built schedule of an algorithm without a profile. Networks use the messages of a small schedule, and the
+//! profile of a large schedule. Switches that reduce use their registers. Endpoint machines simulate a small schedule,
+//! and use the rounds of a large schedule. Tests compare closed forms with schedules or simulations. Candidates without
+//! a closed form are timed in ascending order of their cost, until their estimated steps reach the limit. A remark
+//! names the first candidate that is left out, and the number of such candidates.
 
 use std::collections::BTreeMap;
 
@@ -27,14 +27,14 @@ use crate::{PlanError, Problem, Refined, Target, compositions, expressible::suit
 pub enum TimeSource {
     /// The cost terms of phases, in closed form or measured from the schedule.
     Terms,
-    /// The algorithm's rounds in closed form, with all messages at the costs of the machine's outermost level; on
-    /// machines whose switches reduce, the rounds of an algorithm on the cores.
+    /// The algorithm's rounds in closed form, with all messages at the costs of the machine's outermost level. On
+    /// machines whose switches reduce, these are the rounds of an algorithm on the cores.
     Rounds,
     /// On a network: the sizes, senders and receivers of messages in closed form, routed through the network.
     Exchanges,
-    /// On a network: the load that trees put on links, in closed form.
+    /// On a network: the time of messages along trees in closed form, from the loads of the trees on links.
     Trees,
-    /// On a network: a timetable of the schedule's messages on links; rounds of messages if the schedule is huge.
+    /// On a network: a timetable of the schedule's messages on links. If the schedule is huge, rounds of messages.
     Messages,
     /// On switches that reduce: the slowest embedding in the configured registers, by its latency alpha and its time
     /// beta for each element.
@@ -42,7 +42,8 @@ pub enum TimeSource {
     /// A simulation of the schedule by the machine's model.
     Simulated,
     /// For a target with thread blocks: a simulation of the draft of the file, in coarse packets. On a network: the
-    /// time of messages, multiplied by what simulations of the same algorithm took longer than theirs.
+    /// time by messages, multiplied by the least quotient of simulated time and time by messages that was found for the
+    /// same algorithm.
     Estimated,
 }
 
@@ -53,30 +54,29 @@ pub struct Timed {
     pub params: Params,
     pub time: Time,
     pub source: TimeSource,
-    /// On a wafer, the cost terms from which the model computes the time, also if a simulated time replaced it; `None`
-    /// on other machines.
+    /// On a wafer, the cost terms from which the model computes the time. They are kept if a simulated time replaces
+    /// the model's time. `None` on other machines.
     pub estimate: Option<Estimate>,
 }
 
-/// The bytes for building and proving a schedule, for each instruction and the streams that it writes: 46 to 65 if
-/// instructions are made in order ([`Size::in_order`]), otherwise up to 77. Larger contents are counted by the proof
-/// itself.
+/// The bytes for each instruction with the streams that it writes, to build and prove a schedule. Measured are 46 to 65
+/// if instructions are made in order ([`Size::in_order`]), otherwise up to 77. The proof itself counts larger contents.
 const INSTRUCTION_BYTES: u128 = 80;
 const IN_ORDER_BYTES: u128 = 66;
-/// The elementary steps for each instruction of a schedule to build.
+/// The elementary steps for each instruction of a schedule that is built.
 const INSTRUCTION_STEPS: u128 = 200;
 
 /// The most simulator steps of all finer times of a plan's best candidates (about 0.6 s).
 const MOST_REFINED: u128 = 1 << 28;
 
-/// A candidate behind the best is timed by packets too if its time is at most this multiple of the best time:
-/// timetables of exchanges in which all messages leave at once give times that are up to a tenth too long.
+/// A candidate behind the best is also timed by packets if its time is at most this multiple of the best time. If all
+/// messages of an exchange leave at once, the timetable gives times that are up to a tenth too long.
 const CLOSE: f64 = 1.05;
 /// The most simulator steps of candidates close to the best (about 0.01 s).
 const MOST_CLOSE: u128 = 1 << 22;
 
-/// The factor by which a prediction may exceed the best simulated time while the candidate may still be the best: for
-/// three PEs, a tree predicted to take 18 cycles takes 15.
+/// A candidate may be the best if its prediction is at most this multiple of the best simulated time. For example, a
+/// tree on three PEs is predicted to take 18 cycles, but takes 15.
 pub(crate) const NEAR: f64 = 1.2;
 
 /// The most instructions of a schedule, regardless of the limits.
@@ -104,7 +104,7 @@ pub(crate) fn build(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> 
 }
 
 /// Returns the algorithms that support a case, with the parameters that are worth ranking. Each candidate gets the
-/// parameters `wanted`; those that have other values of them, or whose algorithm lacks one, are left out.
+/// parameters `wanted`. Candidates with other values of these parameters, or without one of them, are left out.
 pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
     candidates_among(case, wanted, |_| true)
 }
@@ -120,7 +120,7 @@ pub(crate) fn candidates_among(
         |algorithm: &'static dyn Algorithm| algorithm.candidates(case).into_iter().map(move |one| (algorithm, one));
     let listed: Vec<(&'static dyn Algorithm, Params)> =
         algorithms().into_iter().filter(makes).inspect(|_| interrupt::check()).flat_map(of).collect();
-    // Support is checked in parallel, because some algorithms search for trees or rates to decide it.
+    // Support is checked in parallel, because the check of some algorithms searches for trees or rates.
     let supported = |(algorithm, params): &(&'static dyn Algorithm, Params)| {
         interrupt::check();
         let merged = wanted.iter().fold(params.clone(), |merged, (k, v)| merged.with(k, v));
@@ -150,18 +150,18 @@ pub(crate) enum Ranked {
 /// Timed candidates in the order of [`sort`].
 pub(crate) struct Ranking {
     pub timed: Vec<Timed>,
-    /// True if the choice of the best is unchecked: a finer model would take too many steps, or
+    /// True if the choice of the best candidate was not checked, because a finer model would take too many steps or
     /// [`Target::simulate_best`] left out candidates near the best.
     pub is_unchecked: bool,
-    /// A sentence on candidates that take long to time and were left out.
+    /// A sentence that names the candidates that were left out because their timing takes long.
     pub untimed: Option<String>,
 }
 
 /// Times the candidates of a problem and ranks them.
 ///
 /// Candidates are left out if they do not support the case, are too large to build, exceed a limit, take long to time,
-/// or are a user's own function that fails. Cheap candidates are timed first, so that a limit excludes few. `only`
-/// restricts the ranking to one algorithm.
+/// or are a user's own function that fails. Cheap candidates are timed first, so that a limit excludes few candidates.
+/// `only` restricts the ranking to one algorithm.
 ///
 /// # Errors
 /// Returns an error if no candidate is left, or a candidate fails for another reason.
@@ -177,9 +177,11 @@ pub(crate) fn rank(
     rank_with(problem, wanted, form, ranked, only, if is_composed { 2 } else { 0 })
 }
 
-/// Times the `ranked` candidates of a part of a composition, among them compositions of at most `composed` collectives.
+/// Times candidates of a part of a composition, as many as `ranked` requires. The candidates include compositions of at
+/// most `composed` collectives.
 ///
 /// # Errors
+///
 /// Returns the errors of [`rank`].
 pub(crate) fn rank_part(problem: &Problem, ranked: Ranked, composed: usize) -> Result<Vec<Timed>, PlanError> {
     Ok(rank_with(problem, &Params::new(), None, ranked, None, composed)?.timed)
@@ -212,7 +214,8 @@ fn rank_with(
     let time = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params)), most: Option<Time>| {
         (!target.is_slow(c, *algorithm, params)).then(|| time_within(problem, *algorithm, params, most))
     };
-    // Here no time cuts off another timing, so candidates are timed in parallel.
+    // If all candidates are required, no time stops the timing of another candidate, so candidates are timed in
+    // parallel.
     let mut all = (ranked == Ranked::All).then(|| parallel::map(&listed, |one| time(one, None)));
     for one in &listed {
         interrupt::check();
@@ -274,8 +277,8 @@ fn rank_with(
         format!("candidates with huge schedules are not timed; {given} times one of them: {}", slow.join(", "))
     });
     let is_unchecked = refine(problem, &mut timed, &mut dropped)?;
-    // The sort by time is stable: of candidates with equal times those that give all ranks the same bits come first,
-    // and others keep the order of the list.
+    // The later sort by time is stable. So of candidates with equal times, those that give all ranks the same bits come
+    // first, and the others keep the order of the list.
     let case = target.case(c);
     timed.sort_by_key(|(at, one)| (!one.algorithm.gives_equal_bits(&case, &one.params), *at));
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
@@ -285,7 +288,7 @@ fn rank_with(
     Ok(Ranking { timed, is_unchecked: is_unchecked || is_unsimulated, untimed })
 }
 
-/// Times one candidate, and refines its time like that of a ranking's best.
+/// Times one candidate, and refines its time like that of the best candidate of a ranking.
 pub(crate) fn named(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -298,7 +301,7 @@ pub(crate) fn named(
     Ok(Ranking { timed, is_unchecked, untimed: None })
 }
 
-/// A candidate whose timing was cut off: its position in the list, and a lower bound on its time in seconds.
+/// A candidate whose timing was stopped: its position in the list, and a lower bound on its time in seconds.
 pub(crate) struct Dropped {
     pub at: usize,
     pub algorithm: &'static dyn Algorithm,
@@ -306,8 +309,8 @@ pub(crate) struct Dropped {
     pub least: f64,
 }
 
-/// By algorithm, the least quotient, at least 1, of the time by packets and of that by messages. Candidates of an
-/// algorithm with other parameters are expected to take longer by this factor.
+/// For each algorithm, the least quotient, at least 1, of the time by packets and the time by messages. For other
+/// parameters of the same algorithm, the time by messages is expected to be too short by this factor.
 #[derive(Default)]
 struct Factors(BTreeMap<&'static str, f64>);
 
@@ -325,8 +328,8 @@ impl Factors {
         one.time.seconds * factor
     }
 
-    /// Replaces times by expected times. Returns whether a replaced time was shorter than the best expected time: then
-    /// its candidate may be the best.
+    /// Replaces times by expected times. Returns true if a candidate may be the best although its expected time is not:
+    /// its replaced time was shorter than the best expected time.
     fn apply(&self, timed: &mut [(usize, Timed)]) -> bool {
         let best = timed.iter().map(|(_, one)| self.expected(one)).fold(f64::INFINITY, f64::min);
         let mut hides = false;
@@ -341,10 +344,10 @@ impl Factors {
     }
 }
 
-/// Times the best candidate by a finer model, repeatedly, until the best has no finer time. A candidate whose time is
-/// too short is ranked first, so the best time is the most likely to be wrong. Then times the candidates close behind
-/// it, whose times may be too long. Returns true if another candidate may be the best, because the finer model would
-/// take too many steps.
+/// Times the best candidate by a finer model, and repeats this until the best candidate has no finer time. A candidate
+/// whose time is too short is ranked first, so the best time is the most likely to be wrong. Then times the candidates
+/// close behind the best, because their times may be too long. Returns true if another candidate may be the best,
+/// because the finer model would take too many steps.
 fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<bool, PlanError> {
     let target = &problem.target;
     let (mut left, mut factors) = (MOST_REFINED, Factors::default());
@@ -372,7 +375,7 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
         (best.time, best.source) = (time, source);
         let least = timed.iter().map(|(_, one)| one.time).min_by(Time::total_cmp);
         let Some(least) = least else { return Ok(false) };
-        // Candidates cut off at the previous best time may be faster than the refined best.
+        // A candidate whose timing was stopped at the previous best time may be faster than the refined best.
         let (again, rest): (Vec<_>, Vec<_>) =
             std::mem::take(dropped).into_iter().partition(|one| one.least < least.seconds);
         *dropped = rest;
@@ -388,18 +391,18 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
     Ok(factors.apply(timed) | is_unchecked)
 }
 
-/// Times a candidate by the finer model if `left` steps suffice.
+/// Times a candidate by the finer model if `left` steps are enough.
 fn refined(problem: &Problem, one: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
     match problem.target.refined(problem.collective, one, left) {
-        // Closed forms also time schedules that are too large to build, and timetables give times beyond any
-        // simulator's clock.
+        // Closed forms also give times of schedules that are too large to build, and timetables give times beyond the
+        // clock of any simulator.
         Err(PlanError::OverLimit(_) | PlanError::Algorithm(_) | PlanError::NotTimed { .. }) => Ok(Refined::TooLarge),
         found => found,
     }
 }
 
-/// Times by the finer model, while steps remain, those candidates that were timed by messages and take at most `most`
-/// seconds.
+/// Times candidates by the finer model as long as steps remain: those that were timed by messages and take at most
+/// `most` seconds.
 fn refine_within(
     problem: &Problem,
     timed: &mut [&mut Timed],
@@ -423,8 +426,8 @@ fn refine_within(
 
 /// Simulates candidates in the order of their predictions, until the next prediction is [`NEAR`] times the best
 /// simulated time. `file` builds the simulated schedule, and all simulations take at most `left` steps. Returns the
-/// number of simulated candidates, which are the first. The errors of predictions differ between algorithms, so the
-/// candidate with the best prediction may not be the best.
+/// number of simulated candidates, which are the first in the list. The errors of predictions differ between
+/// algorithms, so the candidate with the best prediction may not be the best.
 pub(crate) fn simulate_nearest<'a>(
     target: &dyn Target,
     candidates: impl Iterator<Item = &'a mut Timed>,
@@ -445,15 +448,15 @@ pub(crate) fn simulate_nearest<'a>(
     Ok(count)
 }
 
-/// Sorts candidates by time. Candidates with only an estimate come behind those with times, and those that no simulator
-/// runs come last.
+/// Sorts candidates by time. Candidates with only an estimate come after candidates with times. Candidates that no
+/// simulator runs come last.
 pub(crate) fn sort(target: &dyn Target, timed: &mut [Timed]) {
     let last = |timed: &Timed| (!target.simulates(timed.algorithm), target.is_estimated(timed));
     timed.sort_by(|a, b| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)));
 }
 
-/// Times a candidate. Returns an error if the limit on steps would not admit building its schedule afterwards, or the
-/// errors of [`crate::Target::time_within`].
+/// Times a candidate. Returns an error if the limit on steps would not admit the build of its schedule after the
+/// timing, or an error of [`crate::Target::time_within`].
 pub(crate) fn time_and_spare(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -462,8 +465,8 @@ pub(crate) fn time_and_spare(
     time_within(problem, algorithm, params, None).map(|timed| timed.expect("no time is longer"))
 }
 
-/// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than [`CLOSE`] times
-/// `most`.
+/// Times a candidate like [`time_and_spare`]. `None` if the target finds that the candidate takes longer than [`CLOSE`]
+/// times `most`.
 pub(crate) fn time_within(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -476,7 +479,7 @@ pub(crate) fn time_within(
     target.time_within(c, algorithm, params.clone(), most)
 }
 
-/// Candidates whose timing exceeds a limit: the first, and their number.
+/// Candidates whose timing exceeds a limit: the first of them, and their number.
 #[derive(Default)]
 pub(crate) struct LeftOut {
     first: Option<(String, OverLimit)>,
@@ -489,8 +492,8 @@ impl LeftOut {
         self.count += 1;
     }
 
-    /// Reports the first candidate and the number of candidates, if there are any, in a remark; `what` is the reason
-    /// why they were left out.
+    /// Reports in a remark the first of the candidates and their number, if there are any. `what` is the reason why
+    /// they were left out.
     pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();
@@ -504,10 +507,11 @@ impl LeftOut {
 pub(crate) struct Faults(Vec<PlanError>);
 
 impl Faults {
-    /// Keeps the error of a user's own function.
+    /// Stores the error of a user's own function.
     ///
     /// # Errors
-    /// Returns the error unless it comes from a user's own function.
+    ///
+    /// Returns the error itself if it does not come from a user's own function.
     pub(crate) fn add(&mut self, error: PlanError) -> Result<(), PlanError> {
         if let PlanError::Algorithm(AlgorithmError::Own { .. }) = error {
             self.0.push(error);
@@ -516,7 +520,7 @@ impl Faults {
         Err(error)
     }
 
-    /// Returns the first error, if there is one, for callers without any other candidate.
+    /// Returns the first error, if there is one. Callers use it if there is no other candidate.
     pub(crate) fn fail(&mut self) -> Result<(), PlanError> {
         if self.0.is_empty() { Ok(()) } else { Err(self.0.swap_remove(0)) }
     }

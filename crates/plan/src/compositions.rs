@@ -1,5 +1,5 @@
-//! Candidates made of the best algorithms of other collectives, so that no collective takes longer than others that
-//! replace it.
+//! Candidates that are composed of the best algorithms of other collectives. With them, no collective takes longer than
+//! other collectives that can replace it.
 
 use unisono_algorithms::{AlgorithmError, Means, Params, Profile, catalog::composition, find, named};
 use unisono_base::{interrupt, narrow};
@@ -25,18 +25,20 @@ const MOST: usize = 4;
 /// The most instructions of a composition, which has no closed form.
 const MOST_INSTRUCTIONS: u64 = 1 << 18;
 
-/// The most ranks for which parts of a sequence may be cut out of other collectives, which doubles the time of a plan.
+/// The most ranks for which parts of a sequence may be cut out of other collectives. Such parts double the time of a
+/// plan.
 const MOST_CUT: u32 = 128;
 
-/// The quotient of the bound and the best time from which no candidate on a network is worth a search.
+/// If the bound divided by the best time is at least this, no further candidate on a network is searched.
 const OPTIMAL: f64 = 0.98;
 
-/// The most ranks for compositions on a network, and the bytes from which its collectives are not planned for parts.
+/// The most ranks for compositions on a network, and the number of bytes from which collectives are not planned as
+/// parts.
 const MOST_ON_LINKS: u32 = 16;
 const MOST_BYTES_ON_LINKS: u64 = 1 << 16;
 
-/// The algorithms of containing collectives of which compositions on a network are made without a plan: those that
-/// another collective lacks or whose data it cuts less well.
+/// The algorithms of containing collectives from which compositions on a network are made without a plan: algorithms
+/// that the other collective does not have, or with which it divides its data less well.
 const ON_LINKS: [(Kind, &str); 5] = [
     (Kind::Allreduce, "dissemination"),
     (Kind::Allreduce, FOREST),
@@ -45,17 +47,17 @@ const ON_LINKS: [(Kind, &str); 5] = [
     (Kind::Broadcast, FOREST),
 ];
 const FOREST: &str = "forest";
-/// The most chunks of a block and the most messages of an allreduce in which sums of early chunks spread while later
-/// ones are made, and the least bytes of a chunk.
+/// Limits for an allreduce in which sums of early chunks are distributed while later chunks are summed: the most chunks
+/// of a block, the most messages, and the least bytes of a chunk.
 const MOST_CHUNKS: u32 = 64;
 const MOST_MESSAGES: u32 = 1 << 11;
 const LEAST_BYTES: u64 = 64;
 
 /// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the
-/// place of the first in the list of candidates; those that take much longer than `limit` are left out. Of networks,
-/// whose candidates of one collective may take seconds, only short vectors on few ranks are composed of planned
-/// collectives, if latencies are so unlike that messages arrive sooner over other ranks. Other barriers are not
-/// composed.
+/// position of the first composition in the list of candidates. Compositions that take much longer than `limit` are
+/// left out. On networks, timing the candidates of one collective may take seconds. There, planned collectives are
+/// composed only for short vectors on few ranks, and only if latencies differ so much that messages arrive sooner over
+/// other ranks. Other barriers are not composed.
 ///
 /// # Errors
 /// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.
@@ -106,8 +108,8 @@ pub(crate) fn add(
 }
 
 /// Returns the parameters of compositions of the containing collective `kind` on a network, by the algorithms of
-/// [`ON_LINKS`] that may take less than `best` seconds. The estimate of a forest is its closed form; that of an
-/// allreduce whose chunks follow each other is the time of two messages in sequence.
+/// [`ON_LINKS`] that may take less than `best` seconds. A forest is estimated by its closed form. An allreduce whose
+/// chunks follow each other is estimated as two messages in sequence.
 fn on_links(problem: &Problem, kind: Kind, best: f64) -> Result<Vec<Params>, PlanError> {
     let Some(collective) = composition::part(&problem.collective, kind) else { return Ok(Vec::new()) };
     let case = problem.target.case(collective);

@@ -102,13 +102,13 @@ pub enum PlanError {
     NotProved { algorithm: String, message: String },
 }
 
-/// Names a schedule in a message, by its algorithm if it has one.
+/// Returns the name of a schedule for messages: its algorithm, if it has one.
 fn named(algorithm: &str) -> String {
     if algorithm.is_empty() { "the schedule".to_owned() } else { format!("a schedule of {algorithm}") }
 }
 
 impl PlanError {
-    /// Returns whether the request is valid but not supported.
+    /// Returns true if the request is valid but not supported.
     pub fn is_unsupported(&self) -> bool {
         matches!(
             self,

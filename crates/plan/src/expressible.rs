@@ -1,4 +1,5 @@
-//! Plans for a target of emitted code: candidates adapted to the target, and which of them it can express.
+//! Plans for a target of emitted code: candidates are adapted to the target, and candidates that it can express are
+//! found.
 
 use std::collections::HashSet;
 
@@ -12,23 +13,23 @@ use unisono_schedule::verify::Method;
 use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_file::sort_by_files};
 
 /// The most instructions of all schedules that are built to test whether the target can express them. The tests
-/// continue beyond it until one candidate is expressible; for GPUs, one of each algorithm without a test follows, up to
-/// this limit again. Candidates without a test stay unmarked.
+/// continue beyond this limit until one candidate is expressible. For GPUs, one candidate of each algorithm that was
+/// not tested follows, up to the same limit again. Candidates without a test stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
 /// The most candidates that are built at the same time.
 const AT_ONCE: usize = 8;
 
-/// The most steps of all simulations of a plan.
+/// The most simulator steps of all simulations of one plan.
 const MOST_SIMULATED: f64 = 16_777_216.0;
 
 /// `Ok` if the target can express a candidate, or the reason why it cannot; `None` if it was not tested.
 pub type Expressible = Option<Result<(), String>>;
 
-/// The parameters of a format, by name, for algorithms that have them.
+/// The values, by name, that parameters have for a format, in algorithms with these parameters.
 pub(crate) type FormatParams = [(&'static str, &'static str)];
 
-/// Adds to the parameters of a candidate those of the format that the algorithm has and the candidate leaves open.
+/// Adds the format's values for parameters that the algorithm has and that the candidate does not state.
 pub(crate) fn suited(format: &FormatParams, case: &Case, algorithm: &dyn Algorithm, params: Params) -> Params {
     format.iter().fold(params, |params, (name, value)| {
         if params.get(name).is_some() {
@@ -42,9 +43,10 @@ pub(crate) fn suited(format: &FormatParams, case: &Case, algorithm: &dyn Algorit
 }
 
 /// Moves candidates that the target cannot express behind all others, sorts the others by the times of their files or
-/// by simulations, and marks all.
+/// by simulations, and marks all candidates.
 ///
 /// # Errors
+///
 /// Returns an error with the reasons if the target can express no candidate.
 pub(crate) fn mark(
     problem: &Problem,
@@ -67,7 +69,7 @@ pub(crate) fn mark(
     let is_enough = |found, spent| found && spent >= MOST_INSTRUCTIONS;
     let (mut rest, mut largest) = (timed.as_slice(), MOST_INSTRUCTIONS / 2);
     while !rest.is_empty() {
-        // Builds as many at once as the limit is likely to allow.
+        // Builds as many schedules at once as the limit probably admits.
         let count = (MOST_INSTRUCTIONS.saturating_sub(spent) / largest.max(1)).clamp(1, AT_ONCE).min(rest.len());
         let (candidates, others) = rest.split_at(count);
         rest = others;
@@ -89,14 +91,15 @@ pub(crate) fn mark(
                     first.push((candidate, Some(Ok(()))));
                 }
                 Some(Err(PlanError::NotExpressible { reason })) => last.push((candidate, Some(Err(reason)))),
-                // For a schedule too large to build, the answer stays unknown.
+                // A schedule that is too large to build is not tested, so its candidate stays unmarked.
                 Some(Err(PlanError::OverLimit(_))) => last.push((candidate, None)),
                 Some(Err(e)) => return Err(e),
             }
         }
     }
     if let Some(format) = for_gpus.filter(|_| found) {
-        // Large schedules of one algorithm may have used up the limit: each other algorithm has a test too.
+        // Large schedules of one algorithm may have reached the limit. So one candidate of each other algorithm is
+        // tested too.
         let marked = first.iter().filter(|row| row.1.is_some()).chain(&last);
         let mut tested: HashSet<&str> = marked.map(|row| row.0.algorithm.name()).collect();
         let mut spent = 0;
@@ -115,7 +118,7 @@ pub(crate) fn mark(
             }
         }
         sort_by_files(problem, format, &mut first)?;
-        // The proof of a written file may refuse more than its draft did.
+        // The proof of a written file may find faults that its draft did not show.
         let (kept, refused): (Vec<_>, Vec<_>) = first.into_iter().partition(|row| !matches!(row.1, Some(Err(_))));
         found = !kept.is_empty();
         first = kept;
@@ -138,7 +141,7 @@ pub(crate) fn mark(
 }
 
 /// Returns the reasons for which algorithms are refused, each with the names of its algorithms unless there is only one
-/// reason. Of several reasons for one algorithm, the first counts.
+/// reason. If an algorithm has several reasons, the first is used.
 pub(crate) fn reasons<'a>(refused: impl Iterator<Item = (&'a str, &'a String)>) -> Option<String> {
     let (mut named, mut grouped) = (HashSet::new(), Vec::<(&String, Vec<&str>)>::new());
     for (name, reason) in refused.filter(|(name, _)| named.insert(*name)) {
@@ -157,7 +160,7 @@ pub(crate) fn reasons<'a>(refused: impl Iterator<Item = (&'a str, &'a String)>) 
     }
 }
 
-/// Returns whether the target cuts chunks that the candidate's prediction does not count, because the algorithm has no
+/// Returns true if the target cuts chunks that the candidate's prediction ignores, because the algorithm has no
 /// parameter for them.
 fn takes_other_chunks(file: &File, candidate: &Timed) -> bool {
     let chunk = file.placement.as_ref().and_then(Placement::grid).map_or(1, |grid| grid.chunk);
@@ -165,7 +168,7 @@ fn takes_other_chunks(file: &File, candidate: &Timed) -> bool {
 }
 
 /// Returns a sentence if the code of a schedule combines children in chunks of another length than the placement
-/// states, so that it takes another time than predictions and simulations count; otherwise `None`.
+/// states, and therefore takes another time than predictions and simulations; otherwise `None`.
 pub fn chunks_of_code(emitter: &dyn Emitter, file: &File) -> Option<String> {
     let adapted = emitter.adapt(file).ok().flatten()?;
     let [stated, taken] = [file.placement.as_ref()?, &adapted].map(|placement| placement.grid().map(|grid| grid.chunk));

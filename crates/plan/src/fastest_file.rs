@@ -1,8 +1,8 @@
 //! The search for the candidate whose file for GPUs is the fastest.
 //!
-//! A candidate has three times of rising accuracy and cost: the prediction from its schedule, an estimate from the form
-//! of its file, and the time of the written file. The search refines the candidate whose file may be fastest, until the
-//! fastest is a written file.
+//! A candidate has three times, of increasing accuracy and cost: the prediction from its schedule, an estimate from the
+//! form of its file, and the time of the written file. The search refines the candidate whose file may be the fastest,
+//! until the fastest candidate has a written file.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -22,32 +22,34 @@ use crate::{
 const MOST_ESTIMATED: usize = 16;
 /// The most candidates whose files are written.
 const MOST_WRITTEN: usize = 4;
-/// The most instructions of all drafts of files for estimates; the last draft may exceed the limit.
+/// The limit of the instructions of all drafts of files for estimates. The last draft may exceed it.
 const MOST_INSTRUCTIONS: usize = 1 << 18;
 
-/// The least quotient assumed of a file's time and its candidate's prediction: the prediction counts a message and the
-/// sum of its data in sequence, but a thread block adds while it receives.
+/// The least assumed quotient of a file's time and its candidate's prediction. A file may be faster, because the
+/// prediction counts a message and the sum of its data in sequence, while a thread block adds data as it arrives.
 const LEAST: f64 = 0.6;
-/// The least quotient expected of a candidate, divided by the least found for other parameters of its algorithm.
-const LEAST_OF_ALIKE: f64 = 0.85;
-/// The least quotient expected of a candidate of an algorithm without estimates, divided by the least found for any
+/// The least quotient expected of a candidate, as a multiple of the least quotient found for other parameters of its
 /// algorithm.
+const LEAST_OF_ALIKE: f64 = 0.85;
+/// The least quotient expected of a candidate whose algorithm has no estimates, as a multiple of the least quotient
+/// found for any algorithm.
 const LEAST_OF_OTHERS: f64 = 0.75;
 
-/// The most accurate time known of a candidate.
+/// The most accurate known time of a candidate.
 enum Known {
     Prediction,
     Estimate(Form),
     File(Time),
-    /// The candidate is not examined, because the target is not known to express it or a limit is reached; or its file
-    /// has no time.
+    /// The candidate is not examined, because the target may not be able to express it or a limit is reached. Or the
+    /// file of the candidate has no time.
     Nothing,
 }
 
-/// Sorts candidates: first those with written files, then those with estimates, then all others in their order. Only
-/// candidates that the target is known to express are examined.
+/// Sorts candidates: first candidates with written files, then candidates with estimates, then all others in their
+/// order. Only candidates that the target can certainly express are examined.
 ///
 /// # Errors
+///
 /// Returns an error if a schedule cannot be built.
 pub(crate) fn sort_by_files(
     problem: &Problem,
@@ -58,15 +60,16 @@ pub(crate) fn sort_by_files(
     let accepted = |row: &(Timed, Expressible)| row.1 == Some(Ok(()));
     let unlooked = |row: &(Timed, Expressible)| if accepted(row) { Known::Prediction } else { Known::Nothing };
     let mut known: Vec<Known> = candidates.iter().map(unlooked).collect();
-    // By algorithm, the least quotient of a file's time and its prediction, and the fewest chunks among the estimates.
+    // For each algorithm: the least quotient of a file's time and its prediction, and the fewest chunks among its
+    // estimates.
     let mut factors = BTreeMap::<&str, (f64, u64)>::new();
     let (mut estimates, mut files, mut instructions) = (0, 0, 0);
     loop {
         interrupt::check();
         let found = factors.values().map(|&(factor, _)| factor).reduce(f64::min);
         let unknown = found.map_or(LEAST, |found| (found * LEAST_OF_OTHERS).max(LEAST));
-        // A file moves a message in slices, so it gains on its prediction the more, the longer the messages are: the
-        // gain with many chunks does not bound that with fewer.
+        // A file moves a message in slices, so its gain on the prediction grows with the length of messages. The gain
+        // with many chunks is therefore no bound for the gain with fewer chunks.
         let factor = |one: &Timed| match factors.get(one.algorithm.name()) {
             Some(&(_, fewest)) if chunks(one) < fewest => LEAST,
             Some(&(found, _)) => found * LEAST_OF_ALIKE,
@@ -149,8 +152,8 @@ fn chunks(one: &Timed) -> u64 {
     one.params.get("chunks").and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// Returns the time of a candidate's file in a form, `None` if it has no time; or the reason why the file cannot be
-/// written.
+/// Returns the time of a candidate's file in a given form, `None` if the file has no time, or the reason why the file
+/// cannot be written.
 fn write(
     problem: &Problem,
     format: &dyn GpuFormat,

@@ -16,7 +16,7 @@ const MORE: [u32; 8] = [0, 1, 2, 3, 4, 6, 10, 18];
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 /// The most messages of a forest in a [`Front`].
 const MOST_MESSAGES: u64 = 1 << 18;
-/// More depth is not tried once a packing's time, divided by that at unlimited depth, is at most this.
+/// More depth is not tried if the time of a packing is at most this multiple of its time at unlimited depth.
 const NEAR: f64 = 1.001;
 
 /// The trees of one root. Nodes are numbered as in the plane.
@@ -30,9 +30,9 @@ pub struct ForestTrees {
     pub chunks: u32,
     /// The node of each rank.
     pub places: Vec<u32>,
-    /// Each link: its two nodes, and its Gbit/s, of all planes together.
+    /// Each link: its two nodes, and its rate in Gbit/s summed over all planes.
     pub links: Vec<(u32, u32, f64)>,
-    /// The distinct trees; trees with most chunks come first.
+    /// The distinct trees. The tree that most chunks use comes first.
     pub trees: Vec<ChunkTree>,
 }
 
@@ -48,8 +48,8 @@ pub struct ChunkTree {
 /// Times of forests by their depth.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Front {
-    /// The time at unlimited depth, with chunks of any size and links without latency. `None` if the network looks
-    /// alike from all ranks, because then no forest needs more than the least depth.
+    /// The time in seconds at unlimited depth, with chunks of any size and links without latency. `None` if the network
+    /// looks alike from all ranks, because then no forest needs more than the least depth.
     pub fluid_seconds: Option<f64>,
     pub points: Vec<FrontPoint>,
 }
@@ -130,10 +130,12 @@ impl Plan {
     }
 
     /// Returns the times of forests by depth, from the least depth to the depth beyond which the time hardly falls. The
-    /// best candidate need not be a forest; if it is, the same pairs of ranks exchange messages.
+    /// best candidate need not be a forest. If it is a forest, only the pairs of ranks of this forest exchange
+    /// messages.
     ///
     /// # Errors
-    /// Returns an error if the machine is not a network, the collective has no forests, or none is found.
+    ///
+    /// Returns an error if the machine is not a network, the collective has no forests, or no forest is found.
     pub fn front(&self) -> Result<Front, PlanError> {
         let problem = &self.problem;
         let c = problem.collective;
@@ -159,7 +161,7 @@ impl Plan {
         for depth in MORE.map(|more| least + more).into_iter().filter(|&depth| depth < c.ranks) {
             interrupt::check();
             let time = fluid(Some(depth)).map_err(refused)?;
-            // If the network looks alike from all ranks, the messages of one root represent those of all.
+            // If the network looks alike from all ranks, the messages of one root represent the messages of all roots.
             let roots = if alike { 1 } else { roots.list(c.ranks).len() as u64 };
             let sent = roots * u64::from(c.ranks - 1);
             let mut forests = Vec::new();

@@ -14,7 +14,7 @@ use crate::{
 
 /// The format that a plan is for.
 pub enum Format {
-    /// Code: candidates are built with the target's own parameters and placement, if the target can express them.
+    /// Code: candidates that the target can express are built with the target's own parameters and placement.
     Code(&'static dyn Emitter),
     /// A tuning file, by which a library chooses among its own algorithms: the library must have the candidate's
     /// algorithm.
@@ -27,10 +27,11 @@ impl Format {
     /// The name of [`Format::Preload`].
     pub const PRELOAD: &'static str = "preload";
 
-    /// Returns the format with a name. `library` holds the bytes of the MPI library's file (`libmpi.so`), whose table
-    /// the format must hold, or that table in JSON; formats that need no table ignore it.
+    /// Returns the format with a name. `library` holds the bytes of the MPI library's file (`libmpi.so`), or the
+    /// library's table in JSON. Formats that need no table ignore `library`.
     ///
     /// # Errors
+    ///
     /// Returns an error if the name is unknown, or the library's file has no table that the format needs.
     pub fn named(name: &str, library: Option<&[u8]>) -> Result<Self, PlanError> {
         if let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == name) {
@@ -60,7 +61,7 @@ impl Format {
         }
     }
 
-    /// Returns the values that parameters of algorithms have for the format if the user gives no others.
+    /// Returns the format's values for parameters of algorithms that the user does not give.
     pub(crate) fn params(&self) -> &'static FormatParams {
         match self {
             Self::Code(emitter) => emitter.params(),
@@ -78,10 +79,11 @@ impl Format {
     }
 }
 
-/// Moves candidates that a tuning file cannot name behind all others, in order, and marks which it can name.
+/// Moves candidates that a tuning file cannot name behind all others, keeping their order, and marks all candidates.
 ///
 /// # Errors
-/// Returns an error if the machine runs no program of the library, or, with the reasons, if the file can name no
+///
+/// Returns an error if the machine runs no program of the library; or, with the reasons, if the file can name no
 /// candidate.
 pub(crate) fn mark(
     problem: &Problem,
@@ -96,17 +98,18 @@ pub(crate) fn mark(
     sorted(timed, |candidate| names(problem, tuning, library, candidate))
 }
 
-/// Moves candidates that use switches behind all others, for a `.plan` file, whose schedules send messages between
-/// ranks. Schedules with more messages or steps than a file holds are found only when the plan is stored.
+/// Moves candidates that use switches behind all others. The schedules of a `.plan` file send messages between ranks
+/// only. A schedule with more messages or steps than a file can hold is found only when the plan is stored.
 ///
 /// # Errors
+///
 /// Returns an error if the machine runs no MPI programs, or all candidates reduce in switches.
 pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
     check_messages(problem, Format::PRELOAD)?;
     sorted(timed, runs_on_mpi)
 }
 
-/// Returns the reason if no `.plan` file can hold the schedule of a candidate.
+/// Returns the reason as an error if no `.plan` file can hold the schedule of a candidate.
 pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
     let needs = candidate.algorithm.info().needs;
     if needs.contains(&Means::Messages) || needs.contains(&Means::Links) {
@@ -118,7 +121,7 @@ pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
 /// Checks that the machine of a problem runs processes that exchange messages.
 fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     let target = &problem.target;
-    // Cores of switches that reduce send messages too, and run no processes of a library.
+    // The cores of switches that reduce send messages too, but they run no processes of a library.
     if target.kind().offers.contains(&Means::Messages) {
         return Ok(());
     }
@@ -127,7 +130,8 @@ fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     Err(PlanError::NotExpressible { reason })
 }
 
-/// Moves candidates that `answer` refuses behind all others, in order, and marks all of them with its answer.
+/// Moves candidates that `answer` refuses behind all others, keeping their order, and marks each candidate with its
+/// answer.
 fn sorted(
     timed: Vec<Timed>,
     answer: impl Fn(&Timed) -> Result<(), String>,
@@ -142,7 +146,7 @@ fn sorted(
     Ok(first.into_iter().chain(last).map(|(answer, candidate)| (candidate, Some(answer))).unzip())
 }
 
-/// Returns the reason if a tuning file cannot name a candidate at the size of the problem.
+/// Returns the reason as an error if a tuning file cannot name a candidate at the size of the problem.
 fn names(problem: &Problem, tuning: &Tuning, library: Option<&LibraryTable>, candidate: &Timed) -> Result<(), String> {
     let c = problem.collective;
     let skips = |spread| (tuning.skips)(c.kind, candidate.algorithm.name(), spread);
@@ -161,7 +165,7 @@ fn names(problem: &Problem, tuning: &Tuning, library: Option<&LibraryTable>, can
     let row =
         Row { kind: c.kind, ranks: c.ranks, per_node: None, class, first_bytes: bytes, last_bytes: bytes, choice };
     let table = DecisionTable::new(vec![row]).map_err(|e| e.to_string())?;
-    // Reports name the candidate beside the reason, so the reason need not.
+    // Reports name the candidate next to the reason, so the reason does not repeat the name.
     let bare = |reason: String| match reason.split_once(&named) {
         Some((_, bare)) => format!("{} cannot have this {} on {} ranks: {bare}", tuning.name, c.kind, c.ranks),
         None => reason,

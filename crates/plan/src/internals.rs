@@ -1,4 +1,4 @@
-//! Internal units that the tests of this crate use. They are not a stable interface.
+//! Internal items that the tests of this crate use. They are not a stable interface.
 
 pub mod reported {
     pub use crate::workload::graph::reported::reported;

@@ -1,4 +1,4 @@
-//! The planner, which ranks every algorithm for a problem, with its parameters, by the model of the machine.
+//! The planner. It ranks every algorithm, with its parameters, for a problem by the model of the machine.
 //!
 //! All machines use one path: `problem.rs` opens the [`Target`] of a request and checks the collective; `candidates.rs`
 //! lists, times and ranks algorithms; `plan.rs` chooses the best and builds its schedule on first use; `report.rs`

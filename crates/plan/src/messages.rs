@@ -56,8 +56,8 @@ pub(crate) fn simulate(proven: &VerifiedFile, prices: &impl Prices, options: &Ru
     Ok(Run::among_ranks(run, TICKS_PER_NS, begin.elapsed().as_secs_f64()))
 }
 
-/// Returns an algorithm that MPI libraries use for a collective, in most collectives for short vectors: the customary
-/// baseline.
+/// Returns an algorithm that MPI libraries use for a collective, in most collectives for short vectors. It is the
+/// customary baseline.
 pub(crate) fn of_libraries(kind: Kind) -> &'static str {
     match kind {
         Kind::Allreduce | Kind::Scan | Kind::Allgather => "recursive-doubling",

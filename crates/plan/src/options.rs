@@ -9,14 +9,14 @@ use crate::{
     plan::{Named, planned},
 };
 
-/// The options of a user beyond the collective and the machine. By default all are absent.
+/// The options of a user in addition to the collective and the machine. By default all are absent.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct PlanOptions<'a> {
     /// The only algorithm to plan.
     pub algorithm: Option<&'a str>,
-    /// True if parameters of `algorithm` that are not given are its own defaults, and not the best ones.
+    /// True if parameters of `algorithm` that are not given have their default values instead of the best values.
     pub at_defaults: bool,
-    /// The name of the format for which the plan is made ([`Format::named`]).
+    /// The name of the format of the plan ([`Format::named`]).
     pub target: Option<&'a str>,
     /// The bytes of the MPI library's file (`libmpi.so`), or its table in JSON, for formats that need the table.
     pub file: Option<&'a [u8]>,
@@ -36,7 +36,7 @@ pub struct PlanOptions<'a> {
 pub fn plan_with(request: &Request<'_>, params: &Params, options: &PlanOptions<'_>) -> Result<Plan, PlanError> {
     let form = options.target.map(|name| Format::named(name, options.file)).transpose()?;
     let problem = Problem::new(request)?;
-    // Unknown names are refused before the candidates are timed, which may take long.
+    // Unknown names are refused before candidates are timed, because timing may take long.
     let bits = options.bits.map(|name| Bits::new(name, options.contributors)).transpose()?;
     let mut library = options.behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
     if let (Some(library), Some(bits)) = (&mut library, bits) {
@@ -48,7 +48,7 @@ pub fn plan_with(request: &Request<'_>, params: &Params, options: &PlanOptions<'
         made = made.with_bits(bits)?;
     }
     if options.algorithm.is_some() {
-        // Only this algorithm was timed.
+        // Only this algorithm was timed, so the fastest of all candidates is not known.
         made.fastest = None;
     }
     made.library = library;

@@ -12,8 +12,8 @@ use crate::PlanError;
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Part {
-    /// The whole machine. A plan for it is an error if the machine states no size: no number of ranks, or no default
-    /// shape of a wafer.
+    /// The whole machine. A plan for the whole machine is an error if the machine states no size: no number of ranks,
+    /// or no default shape of a wafer.
     All,
     /// The first ranks, or a subgrid.
     Shape(Shape),
@@ -48,11 +48,12 @@ impl Part {
         }
     }
 
-    /// Returns the part of `machine` that a user names by a shape or a subset of nodes, otherwise this part of the
-    /// machine `before`, from which `machine` was derived; a list of accelerators becomes the whole machine if the two
-    /// differ.
+    /// Returns the part of `machine` that a user names by a shape or a subset of nodes. If the user names neither,
+    /// returns this part, which belongs to the machine `before` from which `machine` was derived. A list of
+    /// accelerators then becomes the whole machine if the two machines differ.
     ///
     /// # Errors
+    ///
     /// Returns an error if the user named both, or the machine has no such part.
     pub fn renamed(
         &self,
@@ -63,7 +64,7 @@ impl Part {
     ) -> Result<Self, PlanError> {
         let part = match (shape, subset, self) {
             (Some(_), Some(subset), _) | (None, Some(subset), Self::Shape(_) | Self::Places(_)) => {
-                // On a kind of machine without subsets, this check fails first.
+                // If the kind of machine has no subsets, this check fails first.
                 Self::Nodes(subset).check(machine)?;
                 return Err(PlanError::ShapeAndSubset);
             }
@@ -77,16 +78,17 @@ impl Part {
         Ok(part)
     }
 
-    /// Returns the part for a changed description of the machine, which may number accelerators differently: the whole
-    /// machine for a list of accelerators, otherwise the same part.
+    /// Returns the part for a changed description of the machine, which may number accelerators differently. A list of
+    /// accelerators becomes the whole machine; other parts stay the same.
     pub fn without_places(&self) -> Self {
         if let Self::Places(_) = self { Self::All } else { self.clone() }
     }
 
-    /// Returns whether the part is the whole machine: false for nodes and accelerators, however many, and for a shape
-    /// if the machine has no size of its own.
+    /// Returns true if the part is the whole machine. Returns false for lists of nodes and of accelerators, and for a
+    /// shape if the machine has no size of its own.
     ///
     /// # Errors
+    ///
     /// Returns an error if the machine's topology is invalid.
     pub fn is_whole(&self, machine: &Machine) -> Result<bool, MachineError> {
         Ok(match self {
@@ -96,9 +98,10 @@ impl Part {
         })
     }
 
-    /// Returns the shape of the part; `None` for the whole of a machine that has no size of its own.
+    /// Returns the shape of the part; `None` for the whole machine if it has no size of its own.
     ///
     /// # Errors
+    ///
     /// Returns an error if the machine has no such part.
     pub fn shape(&self, machine: &Machine) -> Result<Option<Shape>, MachineError> {
         match self {
@@ -109,10 +112,11 @@ impl Part {
         }
     }
 
-    /// Returns the number of ranks along each dimension, as in plans; `None` for the whole of a machine that has no
-    /// size of its own.
+    /// Returns the number of ranks along each dimension, as in plans; `None` for the whole machine if it has no size of
+    /// its own.
     ///
     /// # Errors
+    ///
     /// Returns the errors of [`Self::shape`].
     pub fn extents(&self, machine: &Machine) -> Result<Option<Vec<u32>>, MachineError> {
         let asked = match (self, machine.get::<Network>()) {

@@ -1,6 +1,6 @@
 //! The search for the best length of segments and number of blocks, between and beyond the few values that algorithms
-//! list. Numbers of chunks, which algorithms for the links of a network list in smaller steps, are not searched: each
-//! needs its own trees.
+//! list. Numbers of chunks are not searched: algorithms for the links of a network list them in smaller steps, and each
+//! number needs its own trees.
 //!
 //! From the best listed value of an algorithm, the pieces are halved, or doubled, while the time falls. The time of a
 //! pipeline is a + b s + c / s for pieces of s bytes, so a value that is off by a factor f takes at most (f + 1/f) / 2
@@ -21,7 +21,7 @@ pub(crate) const WORTH: f64 = 1.6;
 /// The parameters that set pieces, or name an algorithm with such a parameter.
 const PARAMS: [&str; 3] = ["among", "blocks", "segment"];
 
-/// Returns whether an algorithm may cut messages into other pieces.
+/// Returns true if an algorithm may cut messages into other pieces.
 pub(crate) fn are_cut(algorithm: &dyn Algorithm) -> bool {
     algorithm.info().params.iter().any(|param| PARAMS.contains(&param.name))
 }

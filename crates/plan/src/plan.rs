@@ -27,19 +27,19 @@ pub struct Plan {
     pub candidates: Vec<Timed>,
     /// The format that the plan is for.
     pub form: Option<Format>,
-    /// For each candidate, whether the format can express it.
+    /// For each candidate: if the format can express it.
     pub expressible: Vec<Expressible>,
     /// A library's own choice, if it was requested.
     pub library: Option<LibraryReport>,
     /// The property of bits that all candidates have, if one was requested.
     pub bits: Option<Bits>,
-    /// If a property of bits was requested and no algorithm: the time of the fastest candidate with or without the
-    /// property. For `size` and `ranks-count` only candidates that a `.plan` file can hold count.
+    /// The time of the fastest candidate with or without the property of bits, if a property but no algorithm was
+    /// requested. For `size` and `ranks-count`, only candidates that a `.plan` file can hold are considered.
     pub fastest: Option<Time>,
-    /// True if the choice of the best was not checked, because a finer model could not time a candidate within its
+    /// True if the choice of the best candidate was not checked: a finer model could not time a candidate within its
     /// limits, or not all candidates near the best were simulated.
     pub is_unchecked: bool,
-    /// A sentence on candidates that take long to time and were left out.
+    /// A sentence that names the candidates that were left out because their timing takes long.
     pub untimed: Option<String>,
     built: OnceLock<Result<Arc<File>, PlanError>>,
 }
@@ -61,10 +61,11 @@ pub fn plan_at(problem: Problem, algorithm: &str, params: &Params) -> Result<Pla
     planned(problem, Some(Named { algorithm, at_defaults: true }), params, None, Ranked::Best)
 }
 
-/// Plans like [`plan`], for callers that need only the best candidate. The timing of a candidate stops when it proves
-/// slower than the best one so far, and the plan does not list it.
+/// Plans like [`plan`], for callers that need only the best candidate. The timing of a candidate stops when the
+/// candidate is known to be slower than the best so far. The plan does not list such candidates.
 ///
 /// # Errors
+///
 /// Returns the errors of [`plan`].
 pub fn plan_best(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
     planned(problem, algorithm.map(Named::best), params, None, Ranked::Best)
@@ -74,7 +75,8 @@ pub fn plan_best(problem: Problem, algorithm: Option<&str>, params: &Params) -> 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<'a> {
     pub algorithm: &'a str,
-    /// Parameters that are not given are the algorithm's own defaults, and not those of the ranking.
+    /// True if parameters that are not given have the algorithm's default values. If false, the ranking chooses the
+    /// values.
     pub at_defaults: bool,
 }
 
@@ -84,9 +86,11 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Ranks candidates, adapted if the format is code, and chooses the best that the format can express.
+/// Ranks candidates for a format, and chooses the best candidate that the format can express. If the format is code,
+/// candidates are adapted to it first.
 ///
 /// # Errors
+///
 /// Returns the errors of [`plan`], or an error if the format can express no candidate.
 pub fn plan_for(
     problem: Problem,
@@ -146,7 +150,7 @@ pub(crate) fn timed(
     let (target, c) = (&problem.target, problem.collective);
     match algorithm {
         Some(Named { algorithm: name, at_defaults }) => {
-            // The defaults of its parts may not support the case.
+            // The default algorithms of the parts may not support the case.
             if name == compositions::NAME
                 && params.is_empty()
                 && !at_defaults
@@ -155,7 +159,8 @@ pub(crate) fn timed(
                 return Ok(found);
             }
             let (algorithm, chosen) = target.resolve(c, name, params)?;
-            // A name that stands for a composition, as `chain` for `x-y` with chains, sets some of its parameters.
+            // A name that stands for a composition sets some parameters of the composition, such as `chain` for `x-y`
+            // with chains.
             let wanted = if algorithm.name() == name { params } else { &chosen };
             let is_given = at_defaults || algorithm.is_whole(wanted);
             let listed = if is_given { Vec::new() } else { target.candidates(c, wanted, Some(algorithm.name())) };
@@ -204,7 +209,7 @@ impl Plan {
             Ok(Arc::new(File { schedule, placement, machine, blocks: None }))
         };
         // The limit on steps counts the build separately from the timing: `time_and_spare` times a candidate only if
-        // the limit admits its steps twice, for timing and build.
+        // the limit admits its steps twice, once for timing and once for the build.
         self.built.get_or_init(|| counted(build)).as_ref().map_err(Clone::clone)
     }
 
@@ -216,9 +221,10 @@ impl Plan {
         Ok(&self.built()?.schedule)
     }
 
-    /// Returns [`Plan::built`] for a run, which needs single elements.
+    /// Returns [`Plan::built`] for a run, which requires single elements.
     ///
     /// # Errors
+    ///
     /// Returns the errors of [`Plan::built`], or an error if the plan counts in units of several elements.
     pub fn file(&self) -> Result<Arc<File>, PlanError> {
         check_counted(&self.problem.collective)?;

@@ -42,7 +42,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A collective on a part of a machine, which is all that the planner needs.
+/// A collective on a part of a machine: the complete input of the planner.
 #[derive(Clone)]
 pub struct Problem {
     pub collective: Collective,
@@ -71,10 +71,11 @@ impl Problem {
         Self::on(Arc::from(opened?), request)
     }
 
-    /// Returns the problem on a target that is already open and caches results of earlier collectives. The machine, the
-    /// part and the model in `request` are ignored.
+    /// Returns the problem on a target that is already open. Such a target caches results of earlier collectives. The
+    /// machine, the part and the model in `request` are ignored.
     ///
     /// # Errors
+    ///
     /// Returns an error if the root is outside the part or a count does not fit.
     pub fn on(target: Arc<dyn Target>, request: &Request) -> Result<Self, PlanError> {
         let root = match request.root {

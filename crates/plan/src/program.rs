@@ -1,8 +1,8 @@
 //! The time of a program's communication on a machine. Each distinct operation is priced once.
 //!
 //! Operations run in the order in which the program issues them, without overlap with other operations or kernels. A
-//! collective takes the time that [`plan_best`] predicts for its best algorithm. The messages of one read form one
-//! schedule, which is timed; ranks prove and execute the same schedule (`unisono_discover::DirectSchedule`). A
+//! collective takes the time that [`plan_best`] predicts for its best algorithm. The messages of one read of a buffer
+//! form one schedule, which is timed. Ranks prove and execute the same schedule (`unisono_discover::DirectSchedule`). A
 //! collective with parts of unequal lengths is priced as if all parts had the largest length.
 
 use std::{
@@ -34,14 +34,14 @@ pub struct MovedData {
     pub element_bytes: u64,
     /// The number of ranks of the program.
     pub nodes: u32,
-    /// For a buffer that only messages reduce, because no collective of a library combines its elements: the extra
-    /// bytes that messages carry with each element. `None` for other buffers.
+    /// The extra bytes that messages carry with each element, if only messages reduce the buffer because no collective
+    /// of a library combines its elements. `None` for other buffers.
     pub reduced_with: Option<u64>,
 }
 
 impl MovedData {
-    /// Returns the operations that a discovery has found so far. `reduced` maps buffers that only messages reduce to
-    /// the extra bytes of each element.
+    /// Returns the operations that a discovery has found so far. `reduced` maps each buffer that only messages reduce
+    /// to the extra bytes of its elements.
     pub fn all(discovery: &Discovery, reduced: &HashMap<u32, u64>) -> Vec<Self> {
         let buffers: Vec<_> = discovery.buffers().collect();
         let named = |moved: Moved| {
@@ -70,7 +70,7 @@ impl MovedData {
         self.moved.what.pattern.map_or("point-to-point", Pattern::name)
     }
 
-    /// Returns whether the operation is given as messages between pairs: it is not a collective, or it is too large for
+    /// Returns true if the operation consists of messages between pairs: it is not a collective, or it is too large for
     /// a collective of a library.
     pub fn is_messages(&self) -> bool {
         !self.moved.what.messages.is_empty()
@@ -97,7 +97,7 @@ impl MovedData {
     }
 
     /// Returns the messages that perform the operation; `None` if a plan or a library performs it. Messages perform a
-    /// reduction if `by_messages` is true, or only messages reduce the buffer.
+    /// reduction if `by_messages` is true, or if only messages reduce the buffer.
     fn direct(&self, by_messages: bool) -> Option<Direct> {
         let summed = self.reduces() && (by_messages || self.reduced_with.is_some());
         if self.moved.what.by_messages || summed { self.moved.what.direct() } else { None }
@@ -136,10 +136,10 @@ pub struct PricedOperation {
     pub messages: Option<usize>,
     /// The name of the schedule of the messages, as in traces of runs.
     pub schedule: Option<String>,
-    /// `largest` if parts of unequal lengths are priced as the largest, otherwise `exact`.
+    /// `largest` if parts of unequal lengths are priced as if all had the largest length, otherwise `exact`.
     pub counts: &'static str,
     pub part_bytes: u64,
-    /// `first` if the ranks are priced as the first ranks of the machine, otherwise `own`.
+    /// `first` if the ranks are priced on the first places of the machine, `own` if on their own places.
     pub places: &'static str,
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
@@ -168,7 +168,7 @@ pub struct ProgramTime {
     pub operations: Vec<PricedOperation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulated_seconds: Option<f64>,
-    /// Sentences on costs that the time leaves out, and on assumptions.
+    /// Sentences on costs that the time omits, and on assumptions.
     pub notes: Vec<String>,
 }
 
@@ -207,7 +207,7 @@ enum Key {
     Collective { pattern: &'static str, elements: u64, dtype: Dtype, root: u64, ranks: Vec<(u32, u32)> },
 }
 
-/// Prices of the operations of programs on a part of a machine, with a cache of equal operations.
+/// Prices of the operations of programs on a part of a machine. Prices of equal operations are cached.
 pub struct Pricing {
     machine: Machine,
     part: Part,
@@ -218,10 +218,11 @@ pub struct Pricing {
 }
 
 impl Pricing {
-    /// Uses the first `nodes` ranks of a machine, or `part` if it is a grid of `nodes` ranks. Without `model`, the
-    /// machine's own model is used. With `simulates`, every operation also runs on the machine's simulator.
+    /// Uses the first `nodes` ranks of a machine, or `part` if it is a grid of `nodes` ranks. If `model` is `None`, the
+    /// machine's own model is used. If `simulates` is true, every operation also runs on the machine's simulator.
     ///
     /// # Errors
+    ///
     /// Returns an error if the machine's ranks exchange no messages, the machine is too small, `nodes` is 0, or the
     /// model is unknown.
     pub fn new(
@@ -243,10 +244,11 @@ impl Pricing {
         Ok(Self { machine, part, request, simulates, target, known: HashMap::new() })
     }
 
-    /// Prices all operations of a program. With `by_messages`, messages between pairs perform reductions too, as in a
-    /// program without a search for collectives.
+    /// Prices all operations of a program. If `by_messages` is true, messages between pairs also perform reductions, as
+    /// in a program without a search for collectives.
     ///
     /// # Errors
+    ///
     /// Returns an error if an operation is too large, or its simulation fails.
     pub fn predict(&mut self, moved: &[&MovedData], by_messages: bool) -> Result<ProgramTime, RunError> {
         let rows: Result<_, _> = moved.iter().map(|data| self.row(data, by_messages)).collect();
@@ -288,7 +290,7 @@ impl Pricing {
         })
     }
 
-    /// Returns the part with these ranks, and true if each rank keeps its place in it.
+    /// Returns the part with these ranks, and true if each rank keeps its place in the part.
     fn part_of(&self, ranks: &[u32]) -> (Part, bool) {
         if ranks.len() == self.target.ranks() as usize { (self.part.clone(), true) } else { self.target.among(ranks) }
     }
@@ -316,7 +318,7 @@ impl Pricing {
     }
 
     fn messages(&self, data: &MovedData) -> Result<Price, RunError> {
-        // The schedule contains all nodes, also those without messages.
+        // The schedule contains all nodes, including nodes without messages.
         let DirectSchedule { schedule, expected } = data.schedule()?;
         let file = File { schedule, placement: None, machine: Some(self.machine.clone()), blocks: None };
         let file = File { placement: place(&file, &self.machine, &self.part)?, ..file };

@@ -14,7 +14,7 @@ pub struct AlgorithmReport {
     pub machines: Vec<&'static str>,
 }
 
-/// Returns reports of all algorithms, or of those for one collective.
+/// Returns reports of all algorithms, or of the algorithms for one collective.
 pub fn registry(kind: Option<Kind>) -> Vec<AlgorithmReport> {
     let listed = algorithms().into_iter().map(|a| a.info()).filter(|i| kind.is_none_or(|k| i.collectives.contains(&k)));
     let machines = |info| TARGETS.iter().filter(|kind| kind.lists(info)).map(|kind| kind.name).collect();

@@ -1,5 +1,5 @@
-//! The report of a plan, with the keys of the command line's JSON, which are the same for every kind of machine. A
-//! value that a kind of machine does not have is null.
+//! The report of a plan. Its keys are those of the command line's JSON, and are the same for every kind of machine. A
+//! value that does not exist for a kind of machine is null.
 
 use std::{any::Any, collections::BTreeMap};
 
@@ -19,7 +19,7 @@ pub struct PhaseReport {
     pub cycles: f64,
     /// The cost terms of the slowest of the phase's parallel lines.
     pub terms: Terms,
-    /// The algorithm's own choices in the phase, or why its time is more exact than the model's.
+    /// The algorithm's own choices in the phase, or the reason why its time is more exact than the model's time.
     pub note: Option<String>,
 }
 
@@ -58,11 +58,11 @@ pub struct BoundReport {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub reference: &'static str,
-    /// The value of `reference` again, under a second key.
+    /// The value of `reference`, repeated under a second key.
     pub source: &'static str,
     pub assumes: String,
-    /// `bound` holds for every schedule on the machine, `of-model` only by a model; `model-optimum`, also by a model,
-    /// is reached by a candidate of the plan.
+    /// `bound` holds for every schedule on the machine, `of-model` only by a model; `model-optimum` holds by a model
+    /// too, and a candidate of the plan reaches it.
     pub standing: Standing,
 }
 
@@ -109,8 +109,8 @@ pub struct PlanReport {
     pub memory: Option<MemoryReport>,
     pub predicted: Prediction,
     pub lower_bound: Option<BoundReport>,
-    /// The least time of all schedules by the model, if a candidate is known to attain it. On the machine, schedules
-    /// may be faster.
+    /// The least time of all schedules by the model, if a candidate attains this time. On the machine, schedules may be
+    /// faster.
     pub model_optimum: Option<BoundReport>,
     pub ratio: Option<f64>,
     /// The algorithm bandwidth in GB/s, as nccl-tests define it, by the predicted time; `None` for a barrier and a
@@ -118,7 +118,7 @@ pub struct PlanReport {
     pub algbw: Option<f64>,
     /// The bus bandwidth in GB/s, as nccl-tests define it, by the predicted time.
     pub busbw: Option<f64>,
-    /// Sentences on costs that the times leave out, and on assumptions and sources.
+    /// Sentences on costs that the times omit, and on assumptions and sources.
     pub notes: Vec<String>,
     pub candidates: Vec<CandidateReport>,
     /// A library's own choice, if it was requested.
@@ -127,7 +127,7 @@ pub struct PlanReport {
     /// The properties of bits that all candidates have, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<Vec<&'static str>>,
-    /// The predicted time divided by that of the fastest of all candidates, also of those without these properties.
+    /// The predicted time divided by the time of the fastest candidate, including candidates without these properties.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_cost: Option<f64>,
 }
@@ -249,7 +249,7 @@ pub(crate) fn bound_report(part: &dyn Any, (bound, time): (&'static Bound, Time)
 }
 
 /// Predicts the time of any schedule on the nodes where it is placed, by a model of its machine. On a wafer, the cost
-/// that its algorithm states counts if it is more exact than the cost terms.
+/// that its algorithm states is used if it is more exact than the cost terms.
 ///
 /// # Errors
 /// Returns an error if the file has no machine, the schedule or placement is wrong, or the machine has no such model.

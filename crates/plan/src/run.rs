@@ -12,7 +12,7 @@ use unisono_sim::{
 
 use crate::{PlanError, targets::kind_of};
 
-/// The options of a simulated run. A kind of machine refuses those that do not apply to it.
+/// The options of a simulated run. A kind of machine refuses options that do not apply to it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunOptions {
     /// Among ranks: the model that prices messages; `None` for the machine's own.
@@ -74,11 +74,12 @@ pub fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunE
     (kind_of(machine).simulate)(proven, options)
 }
 
-/// Runs proved schedules together on one machine, each on its placement. All start at the same time.
+/// Runs proved schedules together on one machine, each on its placement. All schedules start at the same time.
 ///
 /// # Errors
+///
 /// Returns the errors of [`simulate`], or an error if the schedules are on different machines or the simulator runs
-/// only one.
+/// only one schedule.
 pub fn simulate_beside(proven: &[VerifiedFile]) -> Result<Vec<Run>, RunError> {
     let machine = |file: &VerifiedFile| file.file().machine.clone().ok_or(PlanError::NoMachine);
     let Some(first) = proven.first() else { return Ok(Vec::new()) };
@@ -138,7 +139,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Returns whether the schedule needs something that the machine or the simulator does not offer.
+    /// Returns true if the schedule needs a function that the machine or the simulator does not have.
     pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Lower(e) => !matches!(e, LowerError::Wrong(_) | LowerError::OverLimit(_)),
@@ -147,8 +148,8 @@ impl RunError {
         }
     }
 
-    /// Returns the operations that wait forever if a run got stuck; an empty list if a run on a wafer failed for
-    /// another reason; `None` if the run did not begin, or failed elsewhere for another reason.
+    /// Returns the operations that wait forever, if a run got stuck. Returns an empty list if a run on a wafer failed
+    /// for another reason, and `None` in all other cases: the run did not begin, or failed on another kind of machine.
     pub fn stuck(&self) -> Option<Vec<String>> {
         match self {
             Self::Fabric(fabric::SimError::Deadlock { stuck, .. }) => {
@@ -233,7 +234,7 @@ pub enum Trace {
 /// The comparison of a run's outputs with plain arithmetic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checked {
-    /// The number of elements, from the first, whose outputs were compared.
+    /// The number of elements, from the first on, whose outputs were compared.
     pub elements: u32,
     pub correct: bool,
     /// A description of the first output that differs.
@@ -254,7 +255,7 @@ pub struct Run {
     pub simulator: &'static str,
     pub cycles: Option<u64>,
     pub seconds: f64,
-    /// The time of the run, exact to the simulator's clock.
+    /// The time of the run, in units of the simulator's clock converted to nanoseconds.
     pub nanoseconds: f64,
     pub finish: Finish,
     pub events: u64,

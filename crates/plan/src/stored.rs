@@ -1,10 +1,10 @@
 //! The best candidate of a plan as MPI programs run it: a proved schedule over blocks.
 //!
 //! The algorithm is built for several counts: the requested count, and slightly larger counts that it can divide into
-//! pieces of equal length. In each schedule, elements are grouped into the largest blocks of which all lengths and
-//! offsets are multiples. The schedule with the fewest blocks is stored, and serves every count, or every multiple of
-//! its number of blocks (`Blocking::Equal`). A ring of P ranks thus has P blocks, recursive doubling has one, and a
-//! pipeline as many as segments.
+//! pieces of equal length. In each schedule, elements are grouped into the largest blocks that divide all lengths and
+//! offsets. The schedule with the fewest blocks is stored, and serves every count, or every multiple of its number of
+//! blocks (`Blocking::Equal`). A ring of P ranks thus has P blocks, recursive doubling has one block, and a pipeline
+//! has one block per segment.
 
 use unisono_algorithms::{Case, Params};
 use unisono_base::narrow;
@@ -66,8 +66,8 @@ pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError>
 }
 
 /// Returns the requested count, and the next larger multiples of the numbers and lengths of pieces into which
-/// algorithms divide vectors. Counts exceed the requested one by at most a quarter and 2 P^2 elements on P ranks, so
-/// that algorithms with thresholds behave as for the requested count.
+/// algorithms divide vectors. These counts exceed the requested count by at most a quarter and 2 P^2 elements on P
+/// ranks, so that algorithms with thresholds behave as for the requested count.
 fn counts(c: &Collective, params: &Params) -> Vec<u32> {
     let number = |name: &str| params.get(name).and_then(|value| value.parse::<u64>().ok());
     let ranks = u64::from(c.ranks);

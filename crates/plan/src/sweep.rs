@@ -13,16 +13,17 @@ use crate::{
     report::map,
 };
 
-/// One point of a sweep; `baseline_ratio` is the baseline's time divided by the best algorithm's time.
+/// One point of a sweep. `baseline_ratio` is the time of the baseline divided by the time of the best algorithm.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename = "SweepPoint")]
 pub struct Point {
     pub shape: Vec<u32>,
     pub elements: u64,
-    /// The name of the model that ranks the candidates: the requested model, otherwise that of a plan of the same part.
+    /// The name of the model that ranks the candidates: the requested model, otherwise the model of a plan for the same
+    /// part.
     pub model: &'static str,
-    /// The name of the fastest algorithm: as the user gave it, or without given names its short name (on a wafer,
-    /// `chain` includes compositions of it).
+    /// The name of the fastest algorithm: as the user gave it, or, if the user gave no names, its short name. On a
+    /// wafer, `chain` includes compositions of it.
     pub best: String,
     pub params: BTreeMap<String, String>,
     pub cycles: Option<f64>,
@@ -39,10 +40,11 @@ pub struct Point {
     pub source_by_algorithm: BTreeMap<String, TimeSource>,
 }
 
-/// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each short
-/// name counts. A named algorithm is timed as in a plan of it, with the given parameters that it has, on a wafer with
-/// its defaults for the others. Algorithms that do not support the case are left out, and of several also those that
-/// are slow to time. Without `baseline`, the customary one of the machine is used.
+/// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best candidate of
+/// each short name is used. A named algorithm is timed as in a plan that names it, with those of the given parameters
+/// that it has. On a wafer, its other parameters have their defaults. Algorithms that do not support the case are left
+/// out; if there are several names, algorithms that are slow to time are left out too. Without `baseline`, the
+/// customary baseline of the machine is used.
 ///
 /// # Errors
 /// Returns an error if a name is unknown, no candidate is left, or the given baseline does not support the case.
@@ -75,14 +77,15 @@ pub fn sweep_point(
         faults.warn();
         timed
     };
-    // Of equal times the first wins, so the user's order decides ties. A plan lists its best candidate first.
+    // Of equal times the first is chosen, so the order of the user's names decides. A plan lists its best candidate
+    // first.
     let better = |a: &Time, b: &Time| !names.is_empty() && a.total_cmp(b).is_lt();
     let best = timed.iter().reduce(|best, t| if better(&t.1.time, &best.1.time) { t } else { best });
     let (name, best) = best.expect("there is a candidate");
     let against = baseline.unwrap_or_else(|| (target.kind().baseline)(c.kind));
     let alone = baseline.is_some() || names.len() == 1;
     let (baseline, reference) = match timed.iter().find(|(name, _)| name == against) {
-        // A candidate has one time in a point.
+        // If the baseline is a candidate, it has the same time as the candidate.
         Some((_, candidate)) => (against, candidate.clone()),
         // One rank sends no messages, so no other algorithm differs from the best candidate.
         None if c.ranks == 1 && find(against).is_ok() => (name.as_str(), best.clone()),
@@ -121,8 +124,8 @@ pub fn sweep_point(
     })
 }
 
-/// Times an algorithm as a plan of it does, with those of the given parameters that it has, on a wafer with its
-/// defaults for the others. An algorithm that is slow to time is refused unless it is `alone`.
+/// Times an algorithm as a plan that names it does, with those of the given parameters that it has. On a wafer, its
+/// other parameters have their defaults. An algorithm that is slow to time is refused unless it is `alone`.
 pub(crate) fn as_planned(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let algorithm = find(name)?;
@@ -136,7 +139,7 @@ pub(crate) fn as_planned(problem: &Problem, name: &str, params: &Params, alone: 
             return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
         }
     }
-    // Papers on wafers compare algorithms at their defaults, such as the root of an allreduce at the end of the line.
+    // Papers on wafers compare algorithms at their defaults, such as an allreduce whose root is at the end of the line.
     let named = Named { algorithm: name, at_defaults: target.kind().offers.contains(&Means::Grid) };
     let found = crate::plan::timed(problem, Some(named), &params, None, Ranked::All)?;
     Ok(found.timed.into_iter().next().expect("a ranking has a candidate"))

@@ -25,16 +25,16 @@ pub struct Details {
     pub note: Option<String>,
 }
 
-/// The result of timing a candidate by a finer model.
+/// The result of timing a candidate again by a finer model.
 pub enum Refined {
     Finer(Time, TimeSource),
-    /// The finer model agrees, or there is none for the candidate.
+    /// The finer model agrees, or there is no finer model for the candidate.
     Agrees,
-    /// The remaining steps do not suffice for the finer model.
+    /// The remaining steps are too few for the finer model.
     TooLarge,
 }
 
-/// Returns whether the indices, of ranks or places, are 0, 1, 2, and so on.
+/// Returns true if the indices of ranks or places are 0, 1, 2, and so on.
 pub(crate) fn is_first(ranks: &[u32]) -> bool {
     ranks.iter().copied().eq(0..narrow(ranks.len()))
 }
@@ -50,14 +50,15 @@ pub trait Target: Send + Sync {
     /// Returns the name of the model that ranks candidates.
     fn model(&self) -> &'static str;
 
-    /// Returns the part as lower bounds read it; each kind of machine has its own type in `unisono_cost`.
+    /// Returns the part in the form that lower bounds read. Each kind of machine has its own type in `unisono_cost`.
     fn part(&self) -> &dyn Any;
 
     fn case(&self, collective: Collective) -> Case<'_>;
 
-    /// Returns the algorithm for which a name stands, which may be a composition, with all parameters that it uses.
+    /// Returns the algorithm that a name stands for, which may be a composition, with all parameters that it uses.
     ///
     /// # Errors
+    ///
     /// Returns an error for an unknown name or parameter, or a case that is not supported.
     fn resolve(
         &self,
@@ -68,8 +69,8 @@ pub trait Target: Send + Sync {
         resolve(name, &self.case(collective), params)
     }
 
-    /// Lists algorithms with parameters that are worth ranking and agree with `wanted`, of all algorithms, or of the
-    /// one named `only`.
+    /// Lists algorithms with parameters that are worth ranking and agree with `wanted`: all algorithms, or the
+    /// algorithm named `only`.
     fn candidates(
         &self,
         collective: Collective,
@@ -80,16 +81,18 @@ pub trait Target: Send + Sync {
         candidates::candidates_among(&self.case(collective), wanted, is_among)
     }
 
-    /// Returns whether timing takes so long that the candidate is timed only if the user names no other algorithm.
+    /// Returns true if timing takes so long that the candidate is timed only if it is the only algorithm that the user
+    /// names.
     fn is_slow(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> bool {
         false
     }
 
-    /// Simulates the candidates near the best of `_timed`, which is sorted: always if the model is a simulation; if the
-    /// model errs, only to check the choice of a best candidate (`_is_choice`). Returns true if this check left out
-    /// candidates near the best.
+    /// Simulates the candidates near the best of `_timed`, which is sorted. If the model is a simulation, this is
+    /// always done. Otherwise it is done only to check the choice of a best candidate (`_is_choice`). Returns true if
+    /// this check left out candidates near the best.
     ///
     /// # Errors
+    ///
     /// Returns an error if a candidate cannot be simulated for another reason than a limit.
     fn simulate_best(
         &self,
@@ -100,26 +103,28 @@ pub trait Target: Send + Sync {
         Ok(false)
     }
 
-    /// Times a candidate by a finer model, if there is one, and subtracts the steps taken from the remaining steps
-    /// `_left`.
+    /// Times a candidate by a finer model, if there is one. Subtracts the steps that this takes from the remaining
+    /// steps `_left`.
     ///
     /// # Errors
+    ///
     /// Returns an error if the schedule cannot be built or run.
     fn refined(&self, _collective: Collective, _best: &Timed, _left: &mut u128) -> Result<Refined, PlanError> {
         Ok(Refined::Agrees)
     }
 
-    /// Returns whether the candidate's time is an estimate because the model, a simulation, did not run for it. Such
-    /// candidates are ranked last.
+    /// Returns true if the candidate's time is only an estimate, because the model is a simulation that did not run for
+    /// the candidate. Such candidates are ranked last.
     fn is_estimated(&self, _timed: &Timed) -> bool {
         false
     }
 
-    /// Simulates the schedule that `_file` builds, whose predicted time is given, and subtracts its steps from the
-    /// remaining steps `_left`. Returns `None` if too few remain, or if plans for emitted code are not simulated on
-    /// this kind of machine.
+    /// Simulates the schedule that `_file` builds, whose predicted time is given. Subtracts the steps of the simulation
+    /// from the remaining steps `_left`. Returns `None` if too few steps remain, or if plans for emitted code are not
+    /// simulated on this kind of machine.
     ///
     /// # Errors
+    ///
     /// Returns an error if the schedule cannot be built, or its run cannot finish.
     fn simulated(
         &self,
@@ -154,8 +159,8 @@ pub trait Target: Send + Sync {
     /// Returns an error if the schedule is too large for its tables.
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError>;
 
-    /// Returns the part that consists of the given ranks, ascending, and true if they keep their places in it. If the
-    /// kind of machine cannot name that part, returns the part of as many first ranks.
+    /// Returns the part that consists of the given ranks, ascending, and true if the ranks keep their places in the
+    /// part. If the kind of machine cannot name this part, returns the part with the same number of first ranks.
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         (Part::Shape(Shape::line(narrow(ranks.len()))), is_first(ranks))
     }
@@ -185,7 +190,7 @@ impl dyn Target + '_ {
         kind_of(self.machine())
     }
 
-    /// Returns whether the machine's simulator can run schedules of an algorithm. Other candidates are ranked last.
+    /// Returns true if the machine's simulator can run schedules of an algorithm. Other candidates are ranked last.
     pub fn simulates(&self, algorithm: &dyn Algorithm) -> bool {
         !self.kind().compares.contains(&algorithm.name())
     }

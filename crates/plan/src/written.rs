@@ -1,10 +1,10 @@
 //! Files of plans for GPUs: their times, and the choice of the fastest form.
 //!
 //! A schedule can be written in several forms, which differ in protocol and number of thread blocks. If the machine has
-//! rates of thread blocks, each protocol is drafted with as many thread blocks as are useful and simulated, then with
-//! fewer while this costs little time, because thread blocks take processors from programs. The chosen form is written,
-//! read back and simulated. There is only one form if the user chose the protocol or the number of thread blocks, or if
-//! the machine has no such rates.
+//! rates of thread blocks, a draft of each protocol with as many thread blocks as are useful is simulated. Then drafts
+//! with fewer thread blocks follow, as long as these cost little time, because thread blocks take processors from
+//! programs. The chosen form is written, read back and simulated. There is only one form if the user chose the protocol
+//! or the number of thread blocks, or if the machine has no such rates.
 
 use unisono_base::parallel;
 use unisono_collective::Operator;
@@ -21,16 +21,17 @@ use crate::{RunOptions, simulate};
 const SLOWER: f64 = 1.02;
 /// Twice as many thread blocks are tried only if they save at least this fraction of the time.
 const WORTH: f64 = 0.05;
-/// The most packets into which the largest buffer is cut when forms are compared. The final time counts all packets.
+/// The most packets into which the largest buffer is cut when forms are compared. The final time is that of all
+/// packets.
 const PACKETS: u64 = 1 << 10;
 /// The most instructions of a schedule whose forms are compared.
 const MOST_INSTRUCTIONS: usize = 1 << 13;
 /// [`MOST_INSTRUCTIONS`] for MSCCL++, whose plans take longer to read back.
 const MOST_OF_MSCCLPP: usize = 1 << 12;
-/// The factor by which [`MOST_INSTRUCTIONS`] and [`MOST_OF_MSCCLPP`] are larger if only one form is timed.
+/// If only one form is timed, the limits [`MOST_INSTRUCTIONS`] and [`MOST_OF_MSCCLPP`] are multiplied by this.
 const MORE_OF_ONE: usize = 4;
 /// The most bytes of the largest buffer for which the packet protocols of MSCCL++ are tried. Their proof orders each
-/// packet against every other packet (17 GB of memory at 64 KiB).
+/// packet against every other packet, which takes 17 GB of memory at 64 KiB.
 const MOST_PACKET_BYTES: u64 = 1 << 14;
 
 /// A form of the files of a schedule, with its simulated time in seconds. The packets of the simulation are coarse
@@ -64,7 +65,7 @@ pub fn written(
     written_as(format, proven, choices, form.as_ref())
 }
 
-/// Writes and times a schedule in a form from [`fastest_form`], or else with the given choices.
+/// Writes and times a schedule in a form from [`fastest_form`], or with the given choices if there is no such form.
 pub(crate) fn written_as(
     format: &dyn GpuFormat,
     proven: &VerifiedFile,
@@ -72,7 +73,7 @@ pub(crate) fn written_as(
     form: Option<&Form>,
 ) -> Result<(Files, Option<Time>), Refused> {
     let files = match form {
-        // The proof of a written file may refuse more than its draft did.
+        // The proof of a written file may find faults that its draft did not show.
         Some(form) => format.emit_as(proven, &form.choices).or_else(|_| format.emit_as(proven, choices))?,
         None => format.emit_as(proven, choices)?,
     };
@@ -84,8 +85,8 @@ pub(crate) fn written_as(
 }
 
 /// Returns the form of the fastest protocol, with the fewest thread blocks that take at most [`SLOWER`] times as long;
-/// for a large schedule, or without rates of thread blocks, the form of `choices`. `None` if the schedule is still
-/// larger or not on a network, or no form has a time.
+/// For a large schedule, or without rates of thread blocks, returns the form of `choices`. `None` if the schedule is
+/// even larger or is not on a network, or if no form has a time.
 pub(crate) fn fastest_form(format: &dyn GpuFormat, proven: &VerifiedFile, choices: &Choices) -> Option<Form> {
     let file = proven.file();
     let network = network(file)?;
@@ -134,14 +135,14 @@ fn faster(a: Form, b: Form) -> Form {
     Form { instructions, ..if b.seconds < a.seconds { b } else { a } }
 }
 
-/// Returns the number of thread blocks, a power of two, from which on twice as many save at most the fraction [`WORTH`]
-/// of the time. The time of n blocks is `message_ns + signal_ns` + (time in which one block receives and sends the
-/// largest buffer) / n. Returns `u32::MAX` if the rate is unlimited or both constants are 0.
+/// Returns the number of thread blocks, a power of two, at which twice as many thread blocks would save at most the
+/// fraction [`WORTH`] of the time. The time of n blocks is `message_ns + signal_ns` + (time in which one block receives
+/// and sends the largest buffer) / n. Returns `u32::MAX` if the rate is unlimited or both constants are 0.
 fn useful_blocks(file: &File, network: &Network, rate: BlockRate) -> u32 {
     let fixed_ns = rate.message_ns + network.signal_ns;
     let (Some(ns_per_byte), true) = (rate.pass_ns_per_byte(), fixed_ns > 0.0) else { return u32::MAX };
     let shared_ns = largest_buffer(file) as f64 * 2.0 * ns_per_byte;
-    // Doubling n thread blocks saves shared / 2n of fixed + shared / n.
+    // Twice as many blocks as n save shared / 2n of the time fixed + shared / n.
     let most = shared_ns * (0.5 - WORTH) / (WORTH * fixed_ns);
     (0..31).map(|power| 1 << power).find(|&n| f64::from(n) >= most).unwrap_or(u32::MAX)
 }
@@ -178,9 +179,9 @@ fn placed(read: File, of: &File) -> File {
     File { placement: nodes.map(|nodes| Placement::Nodes(nodes.to_vec())), ..read }
 }
 
-/// Returns the simulated seconds of a file on a network; `None` if it does not run there, or if its results differ in
-/// their expressions from those of the proof `of`. Minima and maxima are not compared, because swapped operands give
-/// other expressions with equal results.
+/// Returns the simulated seconds of a file on a network; `None` if the file does not run on the network, or if the
+/// expressions of its results differ from those of the proof `of`. Expressions of minima and maxima are not compared,
+/// because swapped operands give other expressions with equal results.
 fn simulated(file: &File, network: &Network, of: Option<&Proof>) -> Option<f64> {
     let file = File { machine: Some(network.clone().into()), ..file.clone() };
     let proven = VerifiedFile::new(&file, Method::Auto).ok()?;

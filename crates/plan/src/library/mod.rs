@@ -24,7 +24,7 @@ pub use nccl_bits::{LibraryBits, LibraryLoss, LibrarySettings};
 /// The libraries whose own choice is known here.
 pub const LIBRARIES: [&str; 4] = ["mpich", "nccl", "openmpi", "rccl"];
 
-/// The choice of a library: `unisono plan --as`. Values that the library's model does not have are `None`; MPI
+/// The choice of a library, for `unisono plan --as`. Values that the library's model does not have are `None`. MPI
 /// libraries choose by rules, so they have no protocol and no channels.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct LibraryReport {
@@ -35,7 +35,7 @@ pub struct LibraryReport {
     pub protocol: Option<&'static str>,
     pub channels: Option<u32>,
     pub channel_gb_per_second: Option<f64>,
-    /// The predicted time of the chosen algorithm; `None` if Unisono has no equal algorithm.
+    /// The predicted time of the chosen algorithm; `None` if Unisono has no equivalent algorithm.
     pub seconds: Option<f64>,
     /// The library's own estimate of the time, by which it chooses.
     pub cost_seconds: Option<f64>,
@@ -45,7 +45,7 @@ pub struct LibraryReport {
     pub calibrated: bool,
     /// Sentences on the source of the choice and of its time.
     pub notes: Vec<String>,
-    /// All choices that the library's model compares, least cost first; empty for tables.
+    /// All choices that the library's model compares, in ascending order of cost; empty for tables.
     pub choices: Vec<LibraryChoice>,
     /// The settings with which results have the requested property of bits; `None` if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,10 +75,10 @@ pub struct LibraryChoice {
     pub protocol: &'static str,
     pub channels: Option<u32>,
     pub channel_gb_per_second: Option<f64>,
-    /// The rate of a call's bytes, by the library's model.
+    /// The rate of a call's bytes by the library's model, in GB/s.
     pub gb_per_second: f64,
     pub latency_us: f64,
-    /// The library's own estimate; `seconds` equals it if there is no other prediction.
+    /// The library's own estimate. `seconds` equals it if there is no other prediction.
     pub cost_seconds: f64,
     pub seconds: f64,
     pub calibrated: bool,
@@ -119,10 +119,10 @@ pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, Pl
     Ok(LibraryReport { algbw: bandwidths.map(|b| b.algbw), busbw: bandwidths.map(|b| b.busbw), ..report })
 }
 
-/// The tolerance in comparisons of times, relative to a time.
+/// The relative tolerance in comparisons of times.
 const SLACK: f64 = 1e-9;
 
-/// Returns the report with no time below the lower bound of the machine, which the models of the libraries do not read.
+/// Raises all times of the report to at least the lower bound of the machine, which the models of the libraries ignore.
 fn within_bound(mut report: LibraryReport, problem: &Problem) -> LibraryReport {
     let c = &problem.collective;
     // Without elements there are no messages, and a bound is that of an empty one.

@@ -16,11 +16,11 @@ pub struct MpiLibrary {
     pub note: &'static str,
     /// Returns the library's name of the algorithm that it chooses; `None` for a collective that the table lacks.
     pub chosen: fn(&Collective) -> Option<&'static str>,
-    /// Returns an algorithm of Unisono that does the same as the library's; `None` if there is none.
+    /// Returns an algorithm of Unisono that is equivalent to the library's algorithm; `None` if there is none.
     pub run: fn(&Collective, &str) -> Option<Run>,
 }
 
-/// An algorithm of Unisono that does the same as a library's algorithm.
+/// An algorithm of Unisono that is equivalent to a library's algorithm.
 pub enum Run {
     /// An algorithm of the catalog, with parameters.
     Algorithm(&'static str, Params),

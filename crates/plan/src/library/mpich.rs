@@ -20,7 +20,8 @@ pub const MPICH: MpiLibrary = MpiLibrary {
 fn chosen(c: &Collective) -> Option<&'static str> {
     let (bytes, all) = (c.bytes(), c.bytes().saturating_mul(u64::from(c.ranks)));
     let is_power = c.ranks.is_power_of_two();
-    // Operators that do not commute count as a user's own, for which the table does not halve vectors.
+    // An operator that does not commute is treated as user-defined; for such operators the table does not halve
+    // vectors.
     let halves = c.operator.commutative() && c.count() >= u64::from(1_u32 << c.ranks.ilog2());
     Some(match c.kind {
         Kind::Allgather => match (is_power, all) {
@@ -55,7 +56,7 @@ fn chosen(c: &Collective) -> Option<&'static str> {
     })
 }
 
-/// Returns an algorithm of Unisono that does the same as one of MPICH's.
+/// Returns an algorithm of Unisono that is equivalent to an algorithm of MPICH.
 fn run(c: &Collective, name: &str) -> Option<Run> {
     Some(match (c.kind, name) {
         (Kind::Allgather, "brucks") | (Kind::Alltoall, "brucks") => Run::of("bruck"),

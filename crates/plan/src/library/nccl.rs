@@ -11,13 +11,14 @@ use crate::{PlanError, Problem, targets::spread};
 
 const NAME: &str = "nccl";
 
-/// Returns the algorithm whose messages are those of a group: each block goes straight to its rank, all at once. In an
-/// alltoall, NCCL sends to the ranks in the order of their distance, so that each rank receives from another one.
+/// Returns the algorithm with the messages of a group: each block goes directly to its rank, and all messages are sent
+/// at once. In an alltoall, NCCL sends to the ranks in the order of their distance, so that each rank receives from a
+/// different rank.
 fn same_messages(kind: Kind) -> &'static str {
     if kind == Kind::Alltoall { "balanced-shift" } else { "linear" }
 }
 
-/// The largest size in bytes at which the choice is computed for a tuning file, as an exponent of 2.
+/// The exponent of 2 of the largest size, in bytes, for which the choice is computed for a tuning file.
 const MOST_POWER: u32 = 34;
 
 /// Returns the network part on which a library for GPUs runs, if the library can add the problem's elements.
@@ -38,7 +39,7 @@ pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let part = part(NAME, problem)?;
     let network_reduces = spread(problem).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
-    // NCCL reads nominal rates, but for PCIe the rates that programs reach.
+    // NCCL uses nominal rates; for PCIe it uses the rates that programs reach.
     let facts = |part: &NetworkPart| Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);
     let of_both = facts(part.of_data_sheet()).and_then(|sheet| Ok(sheet.with_pcie_of(&facts(part)?)));
     let made = of_both.and_then(|facts| Nccl::new(facts, part.network.nccl.clone())).map_err(PlanError::NoLibrary)?;
@@ -53,9 +54,10 @@ pub(super) fn counted(problem: &Problem, bytes: u64) -> u64 {
     }
 }
 
-/// Returns NCCL's own choice, of least cost by its model.
+/// Returns NCCL's own choice: the algorithm of least cost by its model.
 ///
 /// # Errors
+///
 /// Returns the errors of [`super::library_choice`].
 pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     let (nccl, call) = nccl(problem)?;
@@ -78,8 +80,8 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     Ok(LibraryReport { name: NAME, version: VERSION, notes: vec![note], choices, ..chosen })
 }
 
-/// Returns the report of a call without elements, from which the library returns without a kernel (`taskAppend` of
-/// NVIDIA/nccl, src/enqueue.cc).
+/// Returns the report of a call without elements. The library returns from such a call without starting a kernel
+/// (`taskAppend` of NVIDIA/nccl, src/enqueue.cc).
 pub(super) fn nothing(name: &'static str, version: &'static str) -> LibraryReport {
     LibraryReport {
         name,
@@ -98,7 +100,7 @@ pub(super) fn nothing(name: &'static str, version: &'static str) -> LibraryRepor
 /// Returns an error if the messages have no time on the machine.
 fn as_messages(problem: &Problem, nccl: &Nccl) -> Result<LibraryReport, PlanError> {
     let c = &problem.collective;
-    // The kernel of a group starts like that of a ring, and a short message has the same protocol.
+    // The kernel of a group starts like that of a ring, and a short message uses the same protocol.
     let start_us = base_us(Algorithm::Ring, Protocol::Ll);
     let same = same_messages(c.kind);
     let on_links = Run::of(same).seconds(problem)? - part(NAME, problem)?.network.launch_ns / 1e9;
@@ -134,7 +136,7 @@ fn one_of(time: &Time) -> LibraryChoice {
     }
 }
 
-/// A size in bytes, and the algorithm and protocol from it on.
+/// A size in bytes, and the algorithm and protocol that are chosen from this size on.
 type From = (u64, (Algorithm, Protocol));
 
 /// Appends the sizes at which the choice changes, after `low` up to `high`. Between two powers of two NCCL's estimates
@@ -158,10 +160,11 @@ fn add_changes(
     add_changes(best, middle, high, found)
 }
 
-/// Returns, for each range of sizes, the library's own choice, or if that has prices fitted to measurements, the
-/// algorithm with the least predicted time of all that have such prices.
+/// Returns, for each range of sizes, the library's own choice. If this choice has prices fitted to measurements,
+/// returns instead the algorithm with the least predicted time among all algorithms with such prices.
 ///
 /// # Errors
+///
 /// Returns the errors of [`super::library_choice`], or an error if the library has no model of times.
 pub fn library_regions(name: &str, problem: &Problem) -> Result<Vec<LibraryRegion>, PlanError> {
     if name != NAME {

@@ -1,11 +1,12 @@
-//! The bits of NCCL's own sums: settings that give a property, and algorithms that cannot have it.
+//! The bits of NCCL's own sums: the settings that give a property of bits, and the algorithms that cannot have it.
 //!
 //! The order in which NCCL adds an element follows from its algorithm and from the channel that carries the element:
 //!
-//! * **tree**: a rank adds its own element, then those of its children, and the root copies the sum. Each channel has a
-//!   tree of its own, the second half of the channels mirrored or shifted ones. The channel of an element changes with
-//!   the length of the vector, since the number of channels and their shares do. One channel has one tree.
-//! * **ring**: the sum of a piece of an allreduce or a reduce-scatter begins at another rank than that of the next
+//! * **tree**: a rank adds its own element, then the elements of its children, and the root copies the sum. Each
+//!   channel has its own tree; those of the second half of the channels are mirrored or shifted. The channel of an
+//!   element changes with the length of the vector, because the number of channels and their shares change. One channel
+//!   has one tree.
+//! * **ring**: in an allreduce or a reduce-scatter, the sum of a piece begins at another rank than the sum of the next
 //!   piece. A reduce passes the ring once, from the rank after the root, so one channel has one order.
 //! * **nvls**, **collnet**: a switch adds, and no document states its order.
 //!
@@ -36,7 +37,7 @@ pub struct LibrarySettings {
     pub protocol: &'static str,
     /// Environment variables, as `NAME=VALUE`.
     pub settings: Vec<String>,
-    /// The time with these settings by the library's own model, not measured.
+    /// The time with these settings by the library's own model. It is not measured.
     pub seconds: f64,
 }
 
@@ -128,7 +129,7 @@ pub(super) fn settings_with(problem: &Problem, bits: Bits) -> Result<LibraryBits
         }
     }
     if !loses.is_empty() {
-        // Without settings, the library might choose one of the algorithms that lack the property.
+        // Without settings, the library might choose an algorithm that lacks the property.
         for one in gives.iter_mut().filter(|one| one.settings.is_empty()) {
             one.settings = settings(c.kind, one.algorithm, one.protocol)[..1].to_vec();
         }

@@ -1,5 +1,5 @@
-//! Open MPI's own choice: the fixed decisions of `coll/tuned`, and the algorithms that run instead if a chosen
-//! algorithm does not suit the case.
+//! Open MPI's own choice: the fixed decisions of `coll/tuned`, and the algorithms that replace a chosen algorithm if it
+//! does not suit the case.
 //!
 //! Sources: Open MPI 5.0.10, `ompi/mca/coll/tuned/coll_tuned_decision_fixed.c` (the table `openmpi.rules`) and
 //! `ompi/mca/coll/base/coll_base_*.c` (the algorithms).
@@ -43,7 +43,7 @@ fn chosen(c: &Collective) -> Option<&'static str> {
     let id = row.split(' ').skip(1).find(cell)?.rsplit(':').next()?;
     let start = format!("{id}=");
     let name = names.split_whitespace().find_map(|word| word.strip_prefix(&start))?;
-    // The result points into the table, which lives as long as the program; the joined names do not.
+    // The result must point into the table, which lives as long as the program. The joined names do not.
     RULES.split([' ', '\n', '=']).find(|word| *word == name)
 }
 
@@ -52,11 +52,11 @@ fn below(text: &str) -> Option<u64> {
     text.strip_prefix('<')?.parse().ok()
 }
 
-/// Returns an algorithm of Unisono that does the same as one of Open MPI's.
+/// Returns an algorithm of Unisono that is equivalent to an algorithm of Open MPI.
 fn run(c: &Collective, name: &str) -> Option<Run> {
     let few = c.count() < u64::from(c.ranks);
     let fewer = c.count() < u64::from(1_u32 << c.ranks.ilog2());
-    // A segment here has at most 4 GiB.
+    // A segment of Unisono has at most 4 GiB.
     let whole = || u32::try_from(c.bytes()).ok().map(|bytes| bytes.max(1));
     let halves = |reduce: &str, broadcast: &str| -> Option<Run> {
         Some(Run::Reduced(
@@ -66,7 +66,7 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
     };
     Some(match (c.kind, name) {
         (Kind::Allgather, "bruck") => Run::of("bruck"),
-        // Bruck or a ring replaces an algorithm that does not suit the number of ranks.
+        // In Open MPI, Bruck or a ring replaces an algorithm that does not suit the number of ranks.
         (Kind::Allgather, "recursive_doubling") if !c.ranks.is_power_of_two() => Run::of("bruck"),
         (Kind::Allgather, "recursive_doubling") => Run::of("recursive-doubling"),
         (Kind::Allgather, "neighbor") if c.ranks.is_multiple_of(2) => Run::of("neighbor"),
@@ -77,13 +77,13 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
             halves(chosen(&reduce)?, chosen(&broadcast)?)?
         }
         (Kind::Allreduce, "recursive_doubling") => Run::of("recursive-doubling"),
-        // With fewer elements than ranks, rings are replaced by recursive doubling. No segment size is set, so rings
-        // are unsegmented.
+        // With fewer elements than ranks, recursive doubling replaces rings. No segment size is set, so rings have no
+        // segments.
         (Kind::Allreduce, "ring" | "segmented_ring") if few => Run::of("recursive-doubling"),
         (Kind::Allreduce, "ring" | "segmented_ring") => Run::of("ring"),
         (Kind::Allreduce, "rabenseifner") if fewer => halves("linear", "basic_linear")?,
         (Kind::Allreduce, "rabenseifner") => Run::of("rabenseifner"),
-        // `linear_sync` does not limit the messages under way by default.
+        // By default, `linear_sync` does not limit the number of messages under way.
         (Kind::Alltoall, "linear" | "linear_sync") => Run::of("linear"),
         (Kind::Alltoall, "pairwise" | "two_proc") => Run::of("pairwise"),
         (Kind::Alltoall, "modified_bruck") => Run::of("bruck"),
@@ -110,9 +110,9 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
     })
 }
 
-/// Returns the tree in which the root exchanges the whole vector with each other rank, one after another; `None` for a
-/// reduce to another root than rank 0 whose operator does not commute: the catalog combines operands at rank 0, and the
-/// library at the root.
+/// Returns the tree in which the root exchanges the whole vector with each other rank, one after another. `None` for a
+/// reduce with an operator that does not commute and a root other than rank 0: the catalog combines operands at rank 0,
+/// but the library at the root.
 fn linear(c: &Collective) -> Option<Run> {
     let elsewhere = c.kind == Kind::Reduce && !c.operator.commutative() && c.root != 0;
     (!elsewhere).then(|| Run::of("binomial").with("radix", c.ranks.max(2)))

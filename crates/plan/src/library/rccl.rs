@@ -20,11 +20,11 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
         return Ok(nccl::nothing(NAME, VERSION));
     }
     let times = rccl.times(c.kind, nccl::counted(problem, c.bytes())).map_err(PlanError::NoLibraryTime)?;
-    // RCCL runs a file, if it has one, without comparing times.
+    // If RCCL has a file for the call, it runs the file without comparing times.
     let file = rccl.file(c.kind, c.operator, u64::from(c.elements), c.bytes());
     let choices: Vec<LibraryChoice> = file.iter().map(by_file).chain(times.iter().map(one_of)).collect();
     let best = choices.first().ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))?;
-    // The estimates for several boxes contain factors that only order the algorithms, so they are not times.
+    // The estimates for several boxes contain factors that only order the algorithms. So these estimates are not times.
     let seconds = (rccl.boxes() == 1).then_some(best.seconds);
     let own = if seconds.is_some() { "choice and time are" } else { "the choice is" };
     let none =

@@ -93,8 +93,8 @@ impl OnRanks {
         }
     }
 
-    /// Returns a lower bound of the time in which a rank sends messages: the last one starts when the others have
-    /// occupied its CPU or its interface.
+    /// Returns a lower bound of the time in which a rank sends messages: the last message starts when the other
+    /// messages have occupied the rank's CPU or interface.
     fn least_time(&self, sends: u64) -> Time {
         let (prices, send) = (self.prices.cheapest(), self.prices.cheapest().send(1));
         let each = if prices.uses_cpus() { send.cpu.max(send.nic) } else { send.nic };
@@ -166,8 +166,8 @@ impl Target for OnRanks {
         )
     }
 
-    /// Returns one step for each instruction, and 0 for a candidate that is timed by its rounds. The steps order
-    /// candidates; building and simulation have their own limits.
+    /// Returns one step for each instruction, or 0 for a candidate that is timed by its rounds. The steps only order
+    /// candidates; build and simulation have their own limits.
     fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
         let instructions = algorithm.size(&self.case(collective), params).instructions.unwrap_or(0);
         if self.long_rounds(collective, algorithm, params).is_some() { 0 } else { instructions.into() }
@@ -212,7 +212,7 @@ impl Target for OnRanks {
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
-        // A candidate that was timed by its rounds is too large to build for its terms.
+        // A candidate that was timed by its rounds is too large to be built for its cost terms.
         let built = (plan.best().source == TimeSource::Simulated).then(|| plan.schedule().ok()).flatten();
         Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), ..Details::default() })
     }

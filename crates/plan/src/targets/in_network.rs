@@ -50,7 +50,7 @@ pub const KIND: TargetKind = TargetKind {
     part: part_of,
 };
 
-/// Keeps a schedule's placement in switches, which must be on the requested cores. A schedule without placement is
+/// Keeps a schedule's placement in switches, which must be on the requested cores. A schedule without a placement is
 /// accepted only if it was planned for the cores of this machine.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let machine: &InNetwork = placing.machine.get().expect("the kind of the machine");
@@ -92,7 +92,7 @@ fn not_placed(schedule: &Schedule, machine: &InNetwork) -> PlanError {
     PlanError::OnCores { algorithm, machine, simulated: "in-network" }
 }
 
-/// Returns the cores of the ranks: the first cores, those of whole nodes, or a list.
+/// Returns the cores of the ranks as a part: the first cores, the cores of whole nodes, or a list.
 fn part_of(file: &File) -> Result<Part, PlanError> {
     let ranks = file.schedule.collective().ranks;
     let placement = file.placement.as_ref().and_then(Placement::switches);
@@ -182,7 +182,7 @@ fn with_identifiers(run: collective_engine::Run, wall_seconds: f64) -> Run {
     made
 }
 
-/// Returns whether an algorithm reduces in switches; the other algorithms run on the cores.
+/// Returns true if an algorithm reduces in switches. The other algorithms run on the cores.
 fn in_switches(algorithm: &dyn Algorithm) -> bool {
     algorithm.info().needs.contains(&Means::ReducingSwitches)
 }

@@ -1,10 +1,10 @@
 //! The kinds of machines for which plans are made, one file each, registered in [`TARGETS`].
 //!
-//! The set of kinds is open: code for one kind requests its type (`Machine::get`), and no `match` lists all kinds; only
+//! The set of kinds is open: code for one kind requests its type (`Machine::get`), and no `match` lists all kinds. Only
 //! the times of other tools' programs (`workload/graph/`) distinguish networks from ranks. Each target has its own
-//! model, and targets share only `Time`: a wafer computes times from cost terms, messages among ranks have prices,
-//! networks route messages. A lower bound reads its own type of part (`CostProblem::on`), and does not apply to other
-//! kinds.
+//! model, and targets share only the type `Time`: a wafer computes times from cost terms, messages among ranks have
+//! prices, and networks route messages. A lower bound reads its own type of part (`CostProblem::on`), and does not
+//! apply to other kinds.
 
 mod endpoint;
 mod in_network;
@@ -21,7 +21,7 @@ use crate::{Part, PlanError, Request, Run, RunError, RunOptions, Simulator, Targ
 
 pub type Open = fn(&Request) -> Option<Result<Box<dyn Target>, PlanError>>;
 
-/// Opens a part of a machine of the kind that `M` describes by the function `on`; `None` for another machine.
+/// Opens a part of a machine by the function `on`, if `M` describes the machine; `None` for a machine of another kind.
 fn opened<M: Description, T: Target + 'static>(
     request: &Request,
     on: fn(&Request, &M) -> Result<T, PlanError>,
@@ -65,7 +65,7 @@ pub struct Placing<'a> {
     pub kept: Option<&'a Placement>,
     /// The machine of the present placement, if there is one.
     pub before: Option<&'a Machine>,
-    /// The shape of the part on which the schedule is placed at present, on this machine or another.
+    /// The shape of the part on which the schedule is placed at present, on this or another machine.
     pub was: Option<Shape>,
 }
 
@@ -109,8 +109,8 @@ fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
 }
 
-/// Returns the machine of a file as the type of its kind. Only for the functions of a [`TargetKind`], which get files
-/// on machines of their kind.
+/// Returns the machine of a file as the type of its kind. Only functions of a [`TargetKind`] may call this, because
+/// their files are on machines of their kind.
 fn machine_of<T: Description>(file: &File) -> &T {
     file.machine.as_ref().and_then(Machine::get).expect("the kind of the machine")
 }
@@ -123,11 +123,11 @@ pub fn kind_of(machine: &Machine) -> &'static TargetKind {
     TARGETS.iter().find(|kind| kind.name == machine.kind()).expect("every kind of machine has a target")
 }
 
-/// Checks that a machine offers a means of communication. `purpose` begins the reason in the error, as in "tuning is
-/// for".
+/// Checks that a machine offers a means of communication. `purpose` is the beginning of the reason in the error, such
+/// as "tuning is for".
 ///
 /// # Errors
-/// Returns an error if the kind of machine does not offer it.
+/// Returns an error if the kind of machine does not offer the means.
 pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), PlanError> {
     let kind = kind_of(machine);
     if kind.offers.contains(&needed) {
@@ -142,9 +142,9 @@ pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), Pl
     })
 }
 
-/// Places a schedule from any source on a part of a machine. On the whole machine, a schedule that is already there
-/// keeps its places; another schedule takes the part with the shape that it has on its own machine, or the first
-/// places.
+/// Places a schedule from any source on a part of a machine. If the part is the whole machine, a schedule that is
+/// already on this machine keeps its places. Another schedule gets the part with the shape that it has on its own
+/// machine, or the first places.
 ///
 /// # Errors
 /// Returns an error if the part does not exist or has another number of ranks, or the machine cannot run the schedule.
@@ -164,7 +164,7 @@ pub fn part_of(file: &File) -> Result<Option<Part>, PlanError> {
 }
 
 impl TargetKind {
-    /// Returns whether plans for such machines may contain an algorithm.
+    /// Returns true if plans for such machines may contain an algorithm.
     pub fn lists(&self, algorithm: &Info) -> bool {
         algorithm.needs.iter().any(|means| self.offers.contains(means)) || self.compares.contains(&algorithm.name)
     }
@@ -182,7 +182,7 @@ fn no_part(request: &Request, accepted: &'static str) -> PlanError {
     PlanError::Part { part: request.part.to_string(), machine: request.machine.name().to_owned(), accepted }
 }
 
-/// Refuses all models except the kind of machine's only one.
+/// Refuses all models except the only model of the kind of machine.
 fn only_model(own: &str, request: Option<&str>) -> Result<(), PlanError> {
     match request.filter(|&request| request != own) {
         Some(found) => Err(PlanError::Model { found: found.to_owned(), accepted: own.to_owned() }),

@@ -35,7 +35,7 @@ use crate::{
     target::{Details, Refined},
 };
 
-/// The rule that times candidates.
+/// The model that times candidates.
 enum Model {
     /// The loads of links in closed form, or a timetable of messages on links.
     Links,
@@ -107,7 +107,7 @@ fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanErr
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
         Part::Nodes(_) => return Err(no_part(request, "a number of ranks, a shape, and a list of accelerators")),
     };
-    // The tables of the network's links take long, and no collective has more ranks.
+    // The tables of the network's links take long to compute, so the number of ranks is checked first.
     Collective::check_ranks(narrow(nodes.len()))?;
     let machine = sheet.as_ref().map_or_else(|| request.machine.clone(), |sheet| Machine::from(sheet.clone()));
     let is_listed = matches!(request.part, Part::Places(_));
@@ -116,16 +116,16 @@ fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanErr
 
 /// The model `packets` simulates candidates whose predicted time is at most this multiple of the best prediction.
 const WORTH: f64 = 4.0;
-/// The most simulator steps of all candidates that the model `packets` simulates (some 10 s). The best is always
-/// simulated.
+/// The most simulator steps of all candidates that the model `packets` simulates (about 10 s). The best candidate is
+/// always simulated.
 const MOST_STEPS: u128 = 1 << 32;
-/// The least simulator steps of an instruction: half of the instructions send a packet.
+/// The least simulator steps of an instruction. Half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
 
 /// The most simulator steps for which the schedule of a candidate with a closed form is built for a timetable.
 const MOST_BUILT: u128 = 1 << 26;
 
-/// The relative difference between the times of a timetable and of packets up to which they agree.
+/// Times of a timetable and of packets agree if their relative difference is at most this.
 const AGREES: f64 = 0.02;
 
 const SHORT_BUFFERS: &str = "candidates whose source is exchanges or trees may take several times as long: a buffer \
@@ -163,7 +163,7 @@ impl Target for OnNetwork {
         Case::on_network(collective, prices(&self.part, self.extents), &self.part.fabric)
     }
 
-    /// Returns whether the candidate must be built to be timed, and its schedule is huge or of unknown size.
+    /// Returns true if the candidate must be built to be timed, and its schedule is huge or of unknown size.
     fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
         let case = self.case(collective);
         let in_switches = algorithm.info().needs.contains(&Means::ReducingSwitches);
@@ -172,8 +172,8 @@ impl Target for OnNetwork {
             && algorithm.profile(&case, params).is_none()
     }
 
-    /// Returns the time without a simulation. With the model `packets`, no candidate is dropped because of `most`:
-    /// simulations may rank it first.
+    /// Returns the time without a simulation. With the model `packets`, `most` does not stop a timing, because
+    /// simulations may rank the candidate first.
     fn time_within(
         &self,
         collective: Collective,
@@ -182,15 +182,15 @@ impl Target for OnNetwork {
         most: Option<Time>,
     ) -> Result<Option<Timed>, PlanError> {
         let most_ns = match (&self.model, most) {
-            // A candidate that is longer than `most` only by rounding is not dropped.
+            // A candidate that takes longer than `most` only by a rounding error is not dropped.
             (Model::Links | Model::DataSheet, Some(most)) => most.seconds * 1e9 * (1.0 + 1e-9) + 1e-3,
             _ => f64::INFINITY,
         };
         self.timed_within(collective, algorithm, params, most_ns)
     }
 
-    /// With the model `packets`, simulates the first candidate and, while steps remain, those that are predicted to
-    /// take at most [`WORTH`] times as long.
+    /// With the model `packets`, simulates the first candidate. As long as steps remain, also simulates candidates that
+    /// are predicted to take at most [`WORTH`] times as long.
     fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<bool, PlanError> {
         let Model::Packets(interconnect) = &self.model else { return Ok(false) };
         let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);
@@ -208,7 +208,7 @@ impl Target for OnNetwork {
             });
             match simulated {
                 Ok(Some(time)) => (one.time, one.source) = (time, TimeSource::Simulated),
-                // Closed forms also time schedules that are too large to build.
+                // Closed forms also give times of schedules that are too large to build.
                 Ok(None) | Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
                 }
                 Err(PlanError::OverLimit(over)) => left_out.add(algorithm, &one.params, over),
@@ -219,7 +219,7 @@ impl Target for OnNetwork {
         Ok(false)
     }
 
-    /// Refines a time, from a closed form to the timetable of messages, or from a timetable to packets.
+    /// Replaces a time by a finer one: a closed form by the timetable of messages, or a timetable by packets.
     fn refined(&self, collective: Collective, best: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
         let (algorithm, case) = (best.algorithm, self.case(collective));
         let instructions = algorithm.size(&case, &best.params).instructions.unwrap_or(u64::MAX);
@@ -269,7 +269,7 @@ impl Target for OnNetwork {
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
-        // A candidate that was timed by its exchanges may be too large to build for its terms.
+        // A candidate that was timed by its exchanges may be too large to be built for its cost terms.
         let is_built =
             matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated | TimeSource::Estimated);
         let built = is_built.then(|| plan.schedule().ok()).flatten();

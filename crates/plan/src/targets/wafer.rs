@@ -31,8 +31,8 @@ struct OnWafer {
     shape: Shape,
     part: WaferPart,
     model: &'static dyn Model,
-    /// The model of rings. Lemma 6.1, which `paper` follows, counts half of a ring's work, so `paper` would choose
-    /// rings at half their time; only users who name it get it.
+    /// The model of rings. Lemma 6.1, which `paper` follows, counts half of a ring's work, so `paper` would predict
+    /// half the time of a ring. Only users who name `paper` get this model for rings.
     of_rings: &'static dyn Model,
     /// True if the best candidates are simulated, because the user named no model.
     is_checked: bool,
@@ -52,7 +52,7 @@ pub const KIND: TargetKind = TargetKind {
 };
 
 fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
-    // A wavelet carries 32 bits; of types of 16 bits, programs of PEs take only integers, two in a wavelet.
+    // A wavelet carries 32 bits. Of the types of 16 bits, programs of PEs support only integers, two in a wavelet.
     if request.dtype.bytes() < 4 && packing(request.dtype).is_none() {
         return Err(LowerError::Dtype { found: request.dtype.name() }.into());
     }
@@ -75,8 +75,8 @@ fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     })
 }
 
-/// Places node k on PE k of a shape: the requested shape, or that of the present placement here or elsewhere, or the
-/// machine's own, or a row.
+/// Places node k on PE k of a shape: the requested shape, or the shape of the present placement on this or another
+/// machine, the machine's own shape, or a row.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     let wafer: &Wafer = placing.machine.get().expect("the kind of the machine");
@@ -95,7 +95,7 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
 }
 
 const RANKS_ONLY: &str = "model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability";
-/// The most PEs in a trace; viewers open no larger files.
+/// The most PEs in a trace. Viewers cannot open larger files.
 const MOST_TRACED: usize = 4096;
 
 /// Simulates a schedule with data on the fabric, wavelet by wavelet.
@@ -190,12 +190,13 @@ const NOT_SIMULATED: &str = "not all candidates near the best one were simulated
 const AGREES: f64 = 1.02;
 /// The most steps of the simulations that check a choice (about 0.2 s).
 const MOST_STEPS: f64 = 2_097_152.0;
-/// The steps of a simulation that take as long as one instruction of an alltoall, and as a cycle of a PE there: the
-/// simulator skips the repeated moves of its long operations. Both are measured on lines and grids of 12 to 256 PEs.
+/// The steps of a simulation that take as long as one instruction of an alltoall, and as one cycle of a PE in an
+/// alltoall. They are few, because the simulator skips the repeated moves of the alltoall's long operations. Both are
+/// measured on lines and grids of 12 to 256 PEs.
 const STEPS_OF_INSTRUCTION: f64 = 14.0;
 const STEPS_OF_CYCLE: f64 = 0.125;
-/// The elementary steps that the limit must still admit for the simulations that check a choice, and the proofs before
-/// them.
+/// The elementary steps that the limit must still admit before a choice is checked: for the simulations, and for the
+/// proofs before them.
 const ADMITTED_STEPS: u128 = 1 << 28;
 
 fn baseline(kind: Kind) -> &'static str {
@@ -206,7 +207,7 @@ fn baseline(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the number of elements of a collective that share one wavelet.
+/// Returns the number of elements of a collective in one wavelet.
 fn shared(collective: &Collective) -> u32 {
     if collective.unit == 1 { packing(collective.dtype).unwrap_or(1) } else { 1 }
 }
@@ -217,7 +218,7 @@ fn whole_wavelets(collective: &Collective) -> Result<(), PlanError> {
     if collective.elements.is_multiple_of(each) { Ok(()) } else { Err(LowerError::Packed { dtype, each }.into()) }
 }
 
-/// Returns whether an algorithm, or one of its parts, is the ring.
+/// Returns true if an algorithm, or one of its parts, is the ring.
 fn is_ring(origin: &str) -> bool {
     origin.split_whitespace().any(|word| word == "ring" || word.ends_with("=ring"))
 }
@@ -245,8 +246,8 @@ impl OnWafer {
         Ok(self.model.slowest(phases, self.part.depth_cycles))
     }
 
-    /// Returns the cost stated by the algorithm that is the schedule's origin, if it is more exact than the cost terms
-    /// and the algorithm builds the same schedule.
+    /// Returns the cost that the schedule's own algorithm states, if this cost is more exact than the cost terms and
+    /// the algorithm builds the same schedule.
     fn stated(&self, placed: OnGrid) -> Result<Option<Estimate>, PlanError> {
         let (schedule, case) = (placed.schedule, self.case(*placed.schedule.collective()));
         let mut words = schedule.origin().split_whitespace();
@@ -260,7 +261,7 @@ impl OnWafer {
         }
         let mut again = self.built(*placed.schedule.collective(), algorithm, &params)?;
         again.schedule.set_origin(schedule.origin());
-        // Colors and the pace of leaves, which a code target may change, do not affect the terms.
+        // A code target may change colors and the pace of leaves, which do not affect the terms.
         let timed = |p: &GridPlacement| GridPlacement { colors: Vec::new(), pace: 1, ..p.clone() };
         let same = again.schedule == *schedule
             && again.grid().is_some_and(|grid| timed(grid.placement) == timed(placed.placement));
@@ -277,7 +278,7 @@ impl OnWafer {
         Ok(Placed { schedule: unpacked(&placed.schedule), ..placed })
     }
 
-    /// Returns whether the candidates of a collective are simulated, if that does not take too long.
+    /// Returns true if the candidates of a collective are simulated, as long as this does not take too long.
     fn checks(&self, collective: Collective) -> bool {
         self.is_checked && collective.element_bytes() <= 4 && collective.unit == 1
     }
@@ -322,8 +323,8 @@ impl Target for OnWafer {
         &self.part
     }
 
-    /// Returns the case of a collective for algorithms, which count wavelets: elements that share a wavelet are one
-    /// unit.
+    /// Returns the case of a collective for algorithms, which count in wavelets: the elements that share a wavelet are
+    /// one unit.
     fn case(&self, collective: Collective) -> Case<'_> {
         let unit = shared(&collective);
         let collective =
@@ -335,7 +336,7 @@ impl Target for OnWafer {
         algorithm.size(&self.case(collective), params).profile_steps
     }
 
-    /// Times a candidate by its closed form, or by its schedule if it has none.
+    /// Times a candidate by its closed form, or by its schedule if it has no closed form.
     fn time_within(
         &self,
         collective: Collective,
@@ -399,7 +400,7 @@ impl Target for OnWafer {
         self.is_checked && timed.source != TimeSource::Simulated
     }
 
-    /// Simulates on the fabric, with one step for each predicted cycle of each PE.
+    /// Simulates a schedule on the fabric. A step is one predicted cycle of one PE.
     fn simulated(
         &self,
         predicted: Time,

@@ -1,29 +1,29 @@
-//! The choice of a contender for each size and number of ranks, from times at a few of them.
+//! The choice of a contender for each size and number of ranks, from times at a few sizes and numbers of ranks.
 //!
-//! A choice compares *deciding times*. The library's is its measured time. A schedule's is its measured time if the
-//! schedule was clearly faster, in most rounds; otherwise it is at least the library's. Between two measured numbers of
-//! ranks, a schedule's time is the prediction of its model times a factor, interpolated from the measured times divided
-//! by the predicted times. The library has no model here, so its time itself is interpolated. Both interpolations are
-//! linear in the logarithms of ranks and time.
+//! A choice compares *deciding times*. The deciding time of the library is its measured time. The deciding time of a
+//! schedule is its measured time if the schedule was clearly faster than the library, in most rounds; otherwise it is
+//! at least the library's time. Between two measured numbers of ranks, a schedule's time is the prediction of its model
+//! times a factor, interpolated from the quotients of measured and predicted times. The library has no model here, so
+//! its time itself is interpolated. Both interpolations are linear in the logarithms of ranks and time.
 //!
 //! For ascending sizes, the choice is the sequence of least loss, in which each change costs a factor of [`CLEARLY`]. A
-//! chosen contender never takes longer than [`CLEARLY`] times the best, so there is no cliff from n to n + 1 ranks: on
-//! n + 1, the choice takes at most [`CLEARLY`] times as long as the choice of n. Between two sizes with different
-//! choices there is one boundary, at which both take equally long.
+//! chosen contender never takes longer than [`CLEARLY`] times the best contender, so there is no cliff from n to n + 1
+//! ranks: on n + 1 ranks, the choice takes at most [`CLEARLY`] times as long as the choice of n ranks. Between two
+//! sizes with different choices there is one boundary, at which both choices take equally long.
 
 use std::collections::BTreeMap;
 
 use unisono_base::rounded;
 
-/// The quotient of the library's time and a schedule's median time above which the schedule may replace the library.
+/// A schedule may replace the library if the library's time, divided by the schedule's median time, is above this.
 pub const CLEARLY: f64 = 1.05;
 /// The fraction of the rounds that the schedule must win.
 const MOSTLY: (u32, u32) = (5, 6);
 
-/// A contender at a size. The library is first in the order, so it is chosen in a tie.
+/// A contender at a size. The library is first in the order, so it is chosen if times are equal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Contender {
-    /// The MPI library's own algorithm.
+    /// The MPI library's own choice of algorithm.
     Library,
     Algorithm(&'static str),
 }
@@ -37,12 +37,12 @@ impl Contender {
     }
 }
 
-/// Deciding times on one number of ranks, by contender: seconds at each size; `None` if the contender does not serve
-/// it. The library has a time at every size.
+/// The deciding times on one number of ranks, by contender: seconds at each size, or `None` if the contender does not
+/// serve the size. The library has a time at every size.
 pub type Times = BTreeMap<Contender, Vec<Option<f64>>>;
 
-/// Returns the deciding time of a schedule that took `seconds`, while the library took `library` seconds, and was
-/// faster than the library in `won` of `rounds` rounds.
+/// Returns the deciding time of a schedule that took `seconds` seconds and was faster than the library in `won` of
+/// `rounds` rounds. The library took `library` seconds.
 pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
     let mostly = u64::from(MOSTLY.1) * u64::from(won) >= u64::from(MOSTLY.0) * u64::from(rounds);
     if seconds * CLEARLY < library && mostly { seconds } else { seconds.max(library) }
@@ -68,7 +68,8 @@ pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Ti
     };
     let time = |name: Contender, size: usize| {
         let (time, library) = (interpolated(name, size)?, interpolated(Contender::Library, size)?);
-        // A schedule that was slower at both ends is not faster in between, even if its model predicts so.
+        // A schedule that was slower than the library at both ends is not faster between them, even if its model
+        // predicts so.
         let wins = [lows, highs].iter().any(|ends| ends[&name][size] < ends[&Contender::Library][size]);
         Some(if wins || name == Contender::Library { time } else { time.max(library) })
     };
@@ -76,10 +77,10 @@ pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Ti
     both.map(|(&name, times)| (name, (0..times.len()).map(|size| time(name, size)).collect())).collect()
 }
 
-/// Chooses the contender of each size by the sequence of least loss; in a tie, the library.
+/// Chooses the contender of each size by the sequence of least loss. If losses are equal, chooses the library.
 pub fn choose(times: &Times) -> Vec<Contender> {
     let sizes = times.get(&Contender::Library).map_or(0, Vec::len);
-    // For each contender, the best sequence that ends with it, and its loss.
+    // For each contender, the best sequence that ends with the contender, and the loss of this sequence.
     let mut best: Vec<(f64, Vec<Contender>)> = vec![(0.0, Vec::new())];
     for size in 0..sizes {
         let here = || times.iter().filter_map(|(&name, times)| Some((name, times[size]?)));
@@ -103,7 +104,7 @@ pub fn boundary(sizes: (u64, u64), one: (f64, f64), other: (f64, f64)) -> u64 {
     let (gain_first, gain_last) = ((other.0 / one.0).ln(), (one.1 / other.1).ln());
     let crosses = gain_first > 0.0 && gain_last > 0.0;
     let share = if crosses { gain_first / (gain_first + gain_last) } else { 0.5 };
-    // The addend corrects rounding just below a whole number.
+    // The addend 1e-9 corrects a value that rounding has put just below a whole number.
     let at = rounded((first as f64 * (last as f64 / first as f64).powf(share) + 1e-9).floor());
     at.min(last - 1).max(first)
 }

@@ -1,5 +1,5 @@
 //! Schedules for MPI programs: the algorithms that a machine's model proposes, the sizes that share a plan, and the
-//! contender that serves each size after measurements.
+//! contender that serves each size by measurements.
 
 mod choice;
 mod proposals;

@@ -23,10 +23,11 @@ fn request(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: O
     Request { operator, dtype, ..Request::new(kind, machine, part, elements) }
 }
 
-/// Returns plans of the best algorithms by the model, each with its best parameters; best first, at most `most`. All
-/// ranks of an allreduce get the same bits, because programs rely on that.
+/// Returns plans of the best algorithms by the model, each with its best parameters, in order of time, at most `most`.
+/// In an allreduce all ranks get the same bits, because programs rely on that.
 ///
 /// # Errors
+///
 /// Returns the errors of [`plan`].
 pub fn proposals(
     kind: Kind,
@@ -52,8 +53,9 @@ pub fn proposals(
 }
 
 /// Returns algorithms with parameters: first each algorithm with its best parameters by the model, best algorithm
-/// first; then each with its second best, and so on. Each algorithm's own defaults are among them. `format` names the
-/// file that is to state them: where it has parameters of its own, the algorithms have those.
+/// first; then each algorithm with its second best parameters, and so on. The defaults of each algorithm are among
+/// these. `format` names the file that will state the parameters; parameters that the format itself sets have its
+/// values.
 ///
 /// # Errors
 /// Returns the errors of [`plan`], or an error if no format has the name.
@@ -119,16 +121,17 @@ fn planned(request: &Request, algorithm: &str, params: &Params) -> Result<Option
         made => made?,
     };
     let schedule = made.schedule()?;
-    // Programs run on ranks: a plan cannot make a library reduce in switches.
+    // Programs run on ranks, and a plan cannot make a library reduce in switches.
     let serves = schedule.check_ranks_only().is_ok()
         && (request.kind != Kind::Allreduce || verify::verify(schedule, Method::Auto).repeatable);
     Ok(serves.then_some(made))
 }
 
-/// Returns for each count the sorted names of the best `most` algorithms on any of the numbers of ranks, so that each
-/// of them is timed on each number of ranks.
+/// Returns, for each count, the sorted names of the best `most` algorithms on any of the numbers of ranks. Each of
+/// these algorithms can then be timed on each number of ranks.
 ///
 /// # Errors
+///
 /// Returns the errors of [`plan`].
 pub fn worthwhile(
     kind: Kind,
@@ -148,7 +151,7 @@ pub fn worthwhile(
     counts.iter().map(names).collect()
 }
 
-/// The sizes in bytes from one power of two to the next, exclusive, which share a plan.
+/// The sizes, in bytes, from one power of two up to the next, exclusive. They share a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SizeClass {
     pub first_bytes: u64,

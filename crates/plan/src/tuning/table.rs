@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Plan, PlanError};
 
-/// One contender's measurement at one size: a plan, or the library (`None`).
+/// The measurement of one contender at one size: a plan, or the library (`None`).
 #[derive(Clone)]
 pub struct Measured {
     pub plan: Option<Arc<Plan>>,
@@ -19,11 +19,11 @@ pub struct Measured {
     /// The number of rounds in which the contender was faster than the library.
     pub won: u32,
     /// True if the contender's calls ran as planned. A schedule that does not serve a count leaves the call to the
-    /// library.
+    /// library instead.
     pub effective: bool,
 }
 
-/// The size in bytes up to which calls take as long as empty calls. If the smallest measured size is within it, its
+/// The size in bytes up to which calls take as long as empty calls. If the smallest measured size is at most this, its
 /// choice serves all smaller sizes.
 const SHORTEST: u64 = 64;
 
@@ -31,7 +31,7 @@ fn contender(plan: Option<&Arc<Plan>>) -> Contender {
     plan.map_or(Contender::Library, |plan| Contender::Algorithm(plan.best().algorithm.name()))
 }
 
-/// The measurements at one size on a number of ranks: the contenders, the library first. An algorithm has at most one
+/// The measurements at one size on one number of ranks, by contender, the library first. An algorithm has at most one
 /// plan.
 #[derive(Clone)]
 pub struct Cell {
@@ -82,8 +82,8 @@ pub struct Family<'a> {
     pub per_node: u32,
     /// The numbers of f32 elements, ascending.
     pub counts: Vec<u64>,
-    /// True if algorithms between two measured numbers of ranks have their best parameters by the model; false if they
-    /// have the parameters of the smaller number, as in a library's tuning file.
+    /// True if, between two measured numbers of ranks, algorithms have their best parameters by the model. False if
+    /// they have the parameters of the smaller measured number, as in a library's tuning file.
     pub best: bool,
     /// For each number of ranks, one cell for each of `counts`.
     pub cells: BTreeMap<u32, Vec<Cell>>,
@@ -136,8 +136,8 @@ impl Family<'_> {
     }
 
     /// Adds regions of equal choice. Between two sizes with different choices, the boundary is the size at which both
-    /// take equally long. Sizes below the smallest measured size are the library's, except if that is at most
-    /// [`SHORTEST`], because a schedule for long vectors can take many times as long as the library for short vectors.
+    /// take equally long. The library serves sizes below the smallest measured size, unless this size is at most
+    /// [`SHORTEST`]. A schedule for long vectors can take many times as long as the library for short vectors.
     fn add(&self, to: &mut Vec<Region>, ranks: u32, times: &Times, plans: &Plans, measured: bool) {
         let chosen = choose(times);
         let plan = |at: usize| plans.get(&chosen[at]).and_then(|of| of[at].clone());

@@ -21,7 +21,7 @@ pub struct Workload {
     /// The source of the workload's numbers.
     #[serde(default)]
     pub reference: String,
-    /// The dimensions of parallelism, outermost first; ranks that differ only in the last are neighbors.
+    /// The dimensions of parallelism, outermost first. Ranks that differ only in the last dimension are neighbors.
     pub dimensions: Vec<Dimension>,
     pub steps: Vec<Step>,
 }
@@ -31,12 +31,12 @@ pub struct Workload {
 pub struct Dimension {
     pub name: String,
     pub size: u32,
-    /// The rows and columns that the members take on a network of rows and columns, whose product is `size`. `None` is
-    /// a row.
+    /// The rows and columns that the members occupy on a network of rows and columns. Their product is `size`. `None`
+    /// is a row.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
     /// True if each member holds a copy of the model, so that `size` can be changed to fill a machine. At most one
-    /// dimension may be so.
+    /// dimension may have this property.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_parallel: bool,
 }
@@ -143,7 +143,7 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// The most elements. More are a mistake in units; up to this, bytes fit their type.
+/// The most elements. A larger number is a mistake in units. Up to this limit, sizes in bytes fit their type.
 const MOST_ELEMENTS: u64 = 1 << 48;
 /// The longest compute of a step: a year.
 const YEAR_US: f64 = 3.2e13;

@@ -1,13 +1,13 @@
 //! A program of tasks on arrays, with the communication that discovery finds in it, as a program for a number of ranks.
 //!
-//! The commands of a rank become nodes: a kernel computes, pushes and awaited pushes are messages between pairs, an
-//! operation is a collective of its participants. A command that waits for another command waits for its nodes.
-//! Collectives that neither a plan nor a library performs become messages. Parts of unequal lengths count as the
-//! largest.
+//! The commands of a rank become nodes: a kernel becomes compute, pushes and awaited pushes become messages between
+//! pairs, and an operation becomes a collective of its participants. A command that waits for another command waits for
+//! its nodes. Collectives that neither a plan nor a library performs become messages. Parts of unequal lengths count as
+//! the largest.
 //!
-//! A kernel performs the operations that its task states for each point of its range, and reads or writes the regions
-//! of its accesses, those of updates twice. A fence takes no time: it waits for all earlier nodes of its rank, and all
-//! later nodes wait for it, because the program waits for the contents.
+//! A kernel performs the operations that its task states for each point of its range. It reads or writes the regions of
+//! its accesses; the regions of updates count twice. A fence takes no time. It waits for all earlier nodes of its rank,
+//! and all later nodes of the rank wait for it, because the program waits for the contents of a buffer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,13 +26,13 @@ use unisono_discover::{
 };
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// The bytes of a node, with its name and the nodes that it waits for.
+/// The bytes of memory of a node, with its name and the nodes that it waits for.
 const BYTES_EACH: u128 = 256;
 /// The elementary steps to make a node.
 const STEPS_EACH: u64 = 512;
 const NODES: &str = "the program of the tasks";
 
-/// Returns whether a file is a program of tasks in JSON.
+/// Returns true if a file is a program of tasks in JSON.
 pub fn is_program_of_tasks(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     #[expect(dead_code, reason = "only the keys are looked at")]
@@ -57,7 +57,7 @@ pub struct TaskProgram<'a> {
 /// Finds the communication among ranks of a program of tasks in JSON ([`TaskProgram::discovered`]).
 ///
 /// # Errors
-/// Returns an error for an invalid program or too many nodes, and with `strict` for a task without operations.
+/// Returns an error for an invalid program or too many nodes, and, with `strict`, for a task without operations.
 pub fn discovered(text: &str, name: &str, ranks: u32, strict: bool) -> Result<WorkloadGraph, DiscoverError> {
     let tasks = Program::parse(text)?.list()?;
     TaskProgram { name, tasks: &tasks, ranks, reduced: &HashMap::new(), strict }.discovered()
@@ -155,7 +155,7 @@ impl Nodes<'_> {
             let named = command.waits.on.iter().filter_map(|id| of.get(id)).flat_map(|&[begin, end]| begin..end);
             let mut after: Vec<u32> = named.collect();
             if let Some(until) = command.waits.all_until.and_then(|id| of.get(&id)).map(|range| range[1]) {
-                // A node that another of these nodes waits for ends earlier and need not be listed.
+                // A node that another node of the list waits for ends earlier, so it need not be listed.
                 after.extend((0..until).filter(|&node| awaited[node as usize] >= until));
             }
             let ends_fence = matches!(command.action, Action::Execute { .. })

@@ -14,9 +14,10 @@ impl Workload {
         self.dimensions.iter().find(|d| d.data_parallel).map(|d| d.size)
     }
 
-    /// Returns the workload with the most copies of its model that fit on a machine of the given extents.
+    /// Returns the workload with as many copies of its model as fit on a machine of the given extents.
     ///
     /// # Errors
+    ///
     /// Returns an error if no dimension is data parallel, a single copy does not fit, or a step names a copy that does
     /// not fit.
     pub fn filling(&self, machine: &str, extents: &[u32]) -> Result<Self, WorkloadError> {

@@ -1,8 +1,8 @@
 //! The places of a workload's ranks, and the groups in which they communicate.
 //!
 //! The coordinates of a rank r are row-major in the workload's dimensions. On a network of rows and columns, each
-//! dimension takes a rectangle of the next dimension's rectangles, so that ranks which communicate in the last
-//! dimension are neighbors; elsewhere rank r is on accelerator r.
+//! dimension is a rectangle of the rectangles of the next dimension, so that ranks that communicate in the last
+//! dimension are neighbors. On other machines rank r is on accelerator r.
 
 use unisono_base::narrow;
 use unisono_machine::{
@@ -41,7 +41,8 @@ pub fn groups(workload: &Workload, communication: &Communication) -> Groups {
 pub(super) fn rectangle(workload: &Workload, communication: &Communication) -> Option<[u32; 2]> {
     let mut within = workload.dimensions.iter().filter(|d| d.size > 1 && is_inside(d, communication));
     match (within.next(), within.next()) {
-        // A group of one dimension has its rectangle; the ranks of several dimensions are not row-major.
+        // A group of one dimension has the rectangle of this dimension. The ranks of several dimensions are not
+        // row-major.
         (Some(d), None) => d.shape,
         _ => None,
     }
@@ -114,10 +115,11 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
     Ok((0..ranks).map(place).collect())
 }
 
-/// Returns the accelerator of each rank on a network that may have failed accelerators. Ranks take a rectangle without
-/// failures; if there is none, rank r is on accelerator r, and the second result is a note on this.
+/// Returns the accelerator of each rank on a network that may have failed accelerators. Ranks are placed on a rectangle
+/// without failures. If there is none, rank r is on accelerator r, and the second result is a note that states this.
 ///
 /// # Errors
+///
 /// Returns an error if the workload does not fit.
 pub fn places_on(
     workload: &Workload,

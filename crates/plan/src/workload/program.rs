@@ -1,4 +1,4 @@
-//! Conversion of a workload file to a program, which is then treated like programs of other tools.
+//! Converts a workload file to a program, which is then treated like programs of other tools.
 //!
 //! Ranks that run the same steps form one class. Groups of the same ranks that use different algorithms are stored as
 //! different sets. A step becomes a node that computes, followed by a node for each communication.
@@ -11,7 +11,7 @@ use super::{Communication, Pattern, Step, Workload, groups, layout::rectangle};
 /// The format name of programs made from workload files.
 pub(super) const WORKLOAD_FORMAT: &str = "workload";
 
-/// Returns the index of a row in a table of distinct rows, to which it is added if it is new.
+/// Returns the index of a row in a table of distinct rows. Adds the row if it is new.
 fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
     let known = rows.iter().position(|other| *other == row).unwrap_or_else(|| {
         rows.push(row);
@@ -54,8 +54,8 @@ impl Workload {
         }
     }
 
-    /// Returns the classes of ranks that run the same steps, in the order of their first ranks. A class states for each
-    /// step whether it runs the step, and its ranks.
+    /// Returns the classes of ranks that run the same steps, in the order of their first ranks. For each class: true
+    /// for each step that it runs, and its ranks.
     fn classes(&self) -> Vec<(Vec<bool>, Vec<u32>)> {
         let ranks = self.accelerators();
         if !self.is_concurrent() {
@@ -106,7 +106,7 @@ impl Workload {
         let of_step = all.iter().filter(|group| self.runs(step, group[0])).map(<[u32]>::to_vec);
         let groups = Groups::new(self.accelerators(), of_step).expect("some of the groups");
         let bytes = 4 * c.elements;
-        // Each rank sends to the rank at another position of its group, if that position exists.
+        // Each rank sends to the rank at a given other position of its group, if this position exists.
         let table = |place: &dyn Fn(u32) -> u32| -> Vec<u32> {
             let to = |rank: u32| {
                 let peer = groups.of(rank).and_then(|(group, own)| group.get(place(own) as usize));

@@ -1,7 +1,7 @@
 //! Collectives on a network that all groups of ranks perform at once, sharing links.
 //!
 //! Only the exchanges of an algorithm are timed: senders, receivers and bytes, extended from one group to all groups.
-//! Algorithms without exchanges in closed form, such as forests, are timed as schedules if that is worthwhile
+//! Algorithms without exchanges in closed form, such as forests, are timed as schedules if they may be faster
 //! (`graph/apart.rs`).
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -35,7 +35,7 @@ pub struct InGroups<'a> {
     /// The case of a single group.
     pub case: Case<'static>,
     pub groups: Arc<Groups>,
-    /// The algorithm; `None` for the fastest.
+    /// The name of the algorithm; `None` for the fastest algorithm.
     pub algorithm: Option<&'a str>,
     pub wanted: Params,
 }
@@ -118,7 +118,7 @@ impl SharedNetwork {
         self.part.model.group_loads(&in_groups(exchanges, groups), &lists, MOST_ROUTED)
     }
 
-    /// Returns the number of links. Loads account for their rates, so each link counts with a bandwidth of 1.
+    /// Returns the number of links. Loads already account for the rates of links, so each link has a bandwidth of 1.
     pub fn link_count(&self) -> usize {
         self.part.model.plane().links().len()
     }
@@ -143,10 +143,11 @@ impl SharedNetwork {
         Ok(Case::on_ranks(collective, prices(&self.part, extents)))
     }
 
-    /// Returns the named algorithm, or the fastest with exchanges in closed form, or the fastest of all if none has
-    /// them, with its time while all groups communicate.
+    /// Returns the named algorithm with its time while all groups communicate. Without a name, returns the fastest
+    /// algorithm with exchanges in closed form, or the fastest of all algorithms if none has exchanges in closed form.
     ///
     /// # Errors
+    ///
     /// Returns an error if the algorithm is unknown, or cannot perform the collective in such a group.
     pub fn collective(&self, asked: &InGroups) -> Result<Taken, PlanError> {
         let InGroups { case, groups, wanted, .. } = asked;
@@ -169,7 +170,7 @@ impl SharedNetwork {
         if let Some(best) = self.fastest(asked, &all) {
             return Ok(best);
         }
-        // With a root, no algorithm treats all ranks alike, so none has exchanges in closed form.
+        // If the collective has a root, no algorithm treats all ranks alike, so none has exchanges in closed form.
         let timed = all.iter().filter_map(|(algorithm, params)| built(*algorithm, params).ok());
         timed.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).ok_or_else(|| PlanError::NoCandidate {
             kind: case.collective.kind.to_string(),
@@ -179,10 +180,11 @@ impl SharedNetwork {
         })
     }
 
-    /// Returns the fastest candidate with exchanges in closed form; of equal ones, the first.
+    /// Returns the fastest candidate with exchanges in closed form; of equally fast candidates, the first.
     ///
     /// A single group is at least as fast as all groups together, and cheap to time. Candidates are timed in the order
-    /// of these times, until a single group of the next takes longer than all groups of the best.
+    /// of the times of a single group, until a single group of the next candidate takes longer than all groups of the
+    /// best candidate.
     fn fastest(&self, asked: &InGroups, all: &[(&'static dyn Algorithm, Params)]) -> Option<Taken> {
         let first = Groups::new(asked.groups.ranks(), asked.groups.iter().take(1).map(<[u32]>::to_vec));
         let first = Arc::new(first.expect("one of the groups"));
@@ -212,14 +214,15 @@ impl SharedNetwork {
     }
 }
 
-/// The most messages that are routed for one time; of more, some represent others with the same bytes.
+/// The most messages that are routed for one time. If there are more, some messages represent others with the same
+/// bytes.
 const MOST_ROUTED: u64 = 1 << 17;
 
 /// The most instructions of a schedule of one group that is built for its time.
 pub const MOST_BUILT: u64 = 1 << 18;
 
-/// Returns the messages of a schedule as exchanges, one for each round. A flow of an exchange has, for some n and
-/// length, the n-th message of this length of each rank.
+/// Returns the messages of a schedule as exchanges, one for each round. A flow consists, for some n and some length, of
+/// the n-th message with this length from each rank.
 fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
     let refused = |reason| AlgorithmError::Unsupported { algorithm: algorithm.name(), reason };
     if algorithm.size(case, params).instructions.is_some_and(|n| n > MOST_BUILT) {

@@ -1,4 +1,4 @@
-//! The time that intervals cover: time that several intervals share counts once.
+//! The total time that intervals cover. Time in several intervals counts once.
 
 use super::graph::Interval;
 
@@ -7,7 +7,7 @@ use super::graph::Interval;
 pub(super) struct Spans(Vec<Interval>);
 
 impl Spans {
-    /// Merges intervals that overlap. Intervals that only touch stay separate, so that a sum of lengths keeps its
+    /// Merges intervals that overlap. Intervals that only touch stay separate, so that the sum of lengths adds the same
     /// terms.
     pub fn new(intervals: impl IntoIterator<Item = Interval>) -> Self {
         let mut all: Vec<Interval> = intervals.into_iter().filter(|one| one.end > one.begin).collect();

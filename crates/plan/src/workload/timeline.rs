@@ -37,7 +37,8 @@ pub struct Phase {
     pub begin: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
-    /// The time from the end of the previous compute to the start of this phase, which waits for communication.
+    /// The time from the end of the previous compute to the start of this phase. In this time the rank waits for
+    /// communication.
     pub waited_seconds: f64,
     /// The bytes of all communication of the phase.
     pub bytes: u64,
@@ -47,7 +48,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Returns a phase that begins, still without compute and communication.
+    /// Returns a phase that begins at `begin`, without compute and communication so far.
     pub(super) fn begun(name: &str, begin: f64, waited_seconds: f64) -> Self {
         Self {
             name: name.to_owned(),

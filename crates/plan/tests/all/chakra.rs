@@ -40,7 +40,7 @@ fn schedules_that_are_read_back_take_the_same_time() {
     let mut cases = 0;
     every_rank_case(&[19], Operator::Sum, |algorithm, case, params| {
         cases += 1;
-        // Every second case suffices in the short run.
+        // In the short run, every second case is enough.
         if cases % 2 == 0 && !crate::soak::is_on() {
             return;
         }

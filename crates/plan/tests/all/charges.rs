@@ -27,8 +27,8 @@ fn sheet(name: &str) -> Machine {
     Machine::preset(name).unwrap().get::<Network>().unwrap().data_sheet().into()
 }
 
-/// Each message of the longest chain has a signal. A sum that a GPU requests from a switch and stores takes two steps:
-/// the operands become ready, and the sum is stored.
+/// Each message of the longest chain has one signal. A sum that a GPU requests from a switch and stores takes two
+/// steps: first the operands become ready, then the sum is stored.
 #[test]
 fn signals_and_the_start_come_once_for_each_step() {
     let cases = [

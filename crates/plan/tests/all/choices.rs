@@ -1,4 +1,4 @@
-//! The default model's choice on networks takes at most 5 % longer than the best candidate; both times are simulated.
+//! On networks, the simulated time of the default model's choice is at most 5 % longer than that of the best candidate.
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
@@ -8,7 +8,8 @@ use unisono_plan::{Part, Plan, Problem, Request, TimeSource, plan as plan_of};
 const KINDS: [Kind; 6] =
     [Kind::Allgather, Kind::Allreduce, Kind::Alltoall, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
 
-/// Presets, with the shape of a part of a large one: `benches/networks.py` has more presets, and all lengths.
+/// Presets, each with the shape of a part if the preset is large. `benches/networks.py` has more presets, and all
+/// lengths.
 const MACHINES: [(&str, Option<[u32; 2]>); 10] = [
     ("dgx-a100", None),
     ("dgx-h100", None),
@@ -75,8 +76,9 @@ fn are_near_the_best(turns: std::ops::Range<usize>) {
     }
 }
 
-/// Packets of rings whose messages share two links to a switch get out of step, which timetables do not model. Dual
-/// rings and buckets have the shortest predictions, but take 1.11 times as long. The simulator refutes both.
+/// The packets of rings whose messages share two links to a switch do not stay in step, which timetables do not model.
+/// Dual rings and buckets have the shortest predictions, but take 1.11 times as long. The simulator refutes both
+/// predictions.
 #[test]
 fn the_best_predictions_are_checked_by_packets() {
     let machine = Machine::preset("hyperx2d-small").unwrap();
@@ -90,8 +92,8 @@ fn the_best_predictions_are_checked_by_packets() {
     assert!((over_run - 1.0).abs() < 0.02, "{over_run}");
 }
 
-/// The closed form of exchanges spreads packets over paths that packets do not take. If it ranks a candidate first, the
-/// candidate is timed by its messages.
+/// The closed form of exchanges distributes packets over paths that real packets do not take. If it ranks a candidate
+/// first, the candidate is timed by its messages.
 #[test]
 fn the_best_closed_forms_are_checked_by_messages() {
     let machine = Machine::preset("hx2mesh-small").unwrap();
@@ -102,7 +104,8 @@ fn the_best_closed_forms_are_checked_by_messages() {
     assert_ne!(plan.best().algorithm.name(), "swing");
 }
 
-/// A named candidate is checked like the best of a plan: by packets or, if it has a closed form, by its messages.
+/// A named candidate is checked like the best candidate of a plan: by packets or, if it has a closed form, by its
+/// messages.
 #[test]
 fn named_candidates_are_checked_like_the_best() {
     let mesh = Machine::preset("hyperx2d-small").unwrap();
@@ -116,7 +119,7 @@ fn named_candidates_are_checked_like_the_best() {
         let [(source, predicted), (_, simulated)] =
             [None, Some("packets")].map(|model| named(&mesh, Part::Shape(Shape::line(16)), 17 << 20, name, model));
         assert!((predicted / simulated - 1.0).abs() < 0.02, "{name}: {predicted} {simulated}");
-        // Only the packet simulator shows that the packets of these rings get out of step.
+        // Only the packet simulator shows that the packets of these rings do not stay in step.
         if ["dual-rings", "bucket"].contains(&name) {
             assert_eq!((source, predicted), (TimeSource::Simulated, simulated), "{name}");
         }
@@ -146,8 +149,8 @@ fn hosts_receive_messages_as_they_come() {
 }
 
 /// Forests of many short messages keep hosts as busy as links, so messages wait for hosts: reduce-scatters take 1.35
-/// times as long as from links alone. The timetable includes the work of hosts. Packets do not check it here, because
-/// the schedules are large.
+/// times as long as by links alone. The timetable includes the work of hosts. Packets do not check it here, because the
+/// schedules are large.
 #[test]
 fn large_forests_regard_the_work_of_hosts() {
     regards_hosts(Kind::Allreduce, [16, 24], 384 << 10);

@@ -54,7 +54,7 @@ fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
         let problem = Problem::new(&request).unwrap();
         let case = problem.target.case(problem.collective);
         let candidates = find("circulant").unwrap().candidates(&case);
-        // One number of blocks suffices if no rank delays others.
+        // If no rank delays others, one number of blocks is enough.
         let tried = if model == "postal" { &candidates[candidates.len() / 2..][..1] } else { &candidates[..] };
         let seconds = |params: &Params| {
             let planned = plan(Problem::new(&request).unwrap(), Some("circulant"), params).unwrap();

@@ -59,7 +59,7 @@ fn flows_are_proved_on_every_family() {
             assert!(predicted >= flow * (1.0 - 1e-9), "{topology} {elements}: {predicted} {flow}");
             assert!(simulated >= flow * (1.0 - 1e-9), "{topology} {elements}: {simulated} {flow}");
         }
-        // The accelerators outside the list forward messages.
+        // Accelerators outside the list forward messages.
         for kind in kinds.map(|(kind, root)| (kind, root.min(2))) {
             times(kind, &machine, Part::Places(vec![3, 0, 2]), 100, 1, 2).unwrap();
         }

@@ -85,7 +85,7 @@ fn choices_for_the_wse_3_make_right_sums() {
     assert!(notes.iter().any(|note| note.contains(assumed)), "{notes:?}");
 }
 
-/// An operation that keeps and sends data is timed as emitted: 8 elements are kept, and then sent.
+/// An operation that stores and sends data is timed as it is emitted: 8 elements are stored, and then sent.
 #[test]
 fn a_scan_is_timed_as_it_is_emitted() {
     let plan = planned(Kind::Scan, 4, 16);

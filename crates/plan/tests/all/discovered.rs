@@ -55,7 +55,7 @@ fn ranks_do_what_discovery_counts() {
                 for node in &class.nodes {
                     match node.work {
                         Work::Send { bytes: own, .. } => (sends, bytes) = (sends + 1, bytes + own),
-                        // All ranks of these programs take part in every collective.
+                        // In these programs, all ranks take part in every collective.
                         Work::Collective(_) if class.ranks == [0] => collectives += 1,
                         _ => {}
                     }

@@ -15,7 +15,7 @@ use unisono_schedule::{
     verify::{Method, verify},
 };
 
-/// Returns whether the algorithm promises equal bits on all ranks.
+/// Returns true if the algorithm promises equal bits on all ranks.
 fn promises_equal_bits(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> bool {
     let c = &case.collective;
     // Results differ only if each rank starts a sum with its own operand.
@@ -121,7 +121,8 @@ fn work(schedule: &Schedule, node: NodeId) -> [u64; 3] {
     work
 }
 
-/// The lower bound by which plans skip schedules of very many messages.
+/// Compares the lower bound of the messages of the busiest rank, by which plans skip schedules of very many messages,
+/// with the schedule.
 #[test]
 fn the_busiest_rank_sends_at_least_as_many_messages_as_stated() {
     let mut most = 0;
@@ -148,11 +149,12 @@ fn rounds_are_those_of_the_schedule() {
         }
         let Some(Profile::Rounds(rounds)) = algorithm.profile(case, params) else { return };
         units.insert((algorithm.name(), c.kind.name()));
-        // On the path to or from a single rank, the ranks do not all do the same.
+        // If data goes to or from a single rank, the ranks do different work.
         if c.kind.has_root() || c.kind == Kind::Scan || algorithm.name() == "reduce-broadcast" {
             return;
         }
-        // The same holds if ranks fold in pairs. Lanes have equal lengths only if their number divides the blocks.
+        // The ranks also do different work if they fold in pairs. Lanes have equal lengths only if their number divides
+        // the blocks.
         let folds =
             ["elimination", "rabenseifner", "recursive-doubling", "recursive-halving"].contains(&algorithm.name());
         let lanes = rounds.iter().any(|round| round.waits == Waits::Lanes);
@@ -168,7 +170,7 @@ fn rounds_are_those_of_the_schedule() {
         for rank in 0..c.ranks {
             let found = work(&schedule, NodeId(rank));
             assert_eq!(found[..2], [messages, bytes], "{name}: rank {rank}");
-            // A dissemination among any number of ranks adds each rank's own operand at every send.
+            // A dissemination among any number of ranks adds the rank's own operand at every send.
             let more = found[2].checked_sub(reduced).unwrap();
             assert!(more == 0 || algorithm.name() == "dissemination", "{name}: rank {rank} reduces {more} bytes more");
         }
@@ -202,11 +204,11 @@ fn exchanges_match(algorithm: &dyn Algorithm, case: &Case, params: &Params, exch
             }
         }
     }
-    // All messages of many ranks are too much text: only the first difference is printed.
+    // The messages of many ranks are too long to print, so only the first difference is printed.
     let differ = stated.iter().zip(&found).find(|(stated, found)| stated != found);
     assert!(differ.is_none() && stated.len() == found.len(), "{name}: {differ:?}");
     let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
-    // On the path to a single rank, the ranks do not all do the same.
+    // If data goes to a single rank, the ranks do different work.
     let is_stated = |r: u32| {
         let found = work(&schedule, NodeId(r))[2];
         let is_rooted = c.kind.has_root() || algorithm.name() == "reduce-broadcast";
@@ -227,7 +229,7 @@ fn exchanges_of_large_schedules_are_those_of_the_schedule() {
     ] {
         let params = if params.is_empty() { Params::new() } else { Params::new().with("allgather", params) };
         let case = among(kind, ranks, 2 * u64::from(ranks), if kind.has_root() { 1357 } else { 0 }, Operator::Sum);
-        // Exchanges are for networks; here the ranks form one dimension.
+        // Exchanges exist on networks only. The ranks form one dimension.
         let on_line = Ranks { extents: Extents::new(&[ranks]), ..case.ranks() };
         let case = Case::on_ranks(case.collective, on_line);
         let algorithm = find(name).unwrap();
@@ -240,7 +242,7 @@ fn exchanges_of_large_schedules_are_those_of_the_schedule() {
 #[test]
 fn exchanges_are_those_of_the_schedule() {
     let mut units = std::collections::BTreeSet::new();
-    // A multiple of all numbers by which algorithms divide vectors.
+    // The length is a multiple of all numbers by which algorithms divide vectors.
     every_rank_case(&[11_531_520], Operator::Sum, |algorithm, case, params| {
         let c = case.collective;
         let pieces = c.ranks * 2 * 2 * 3;
@@ -248,7 +250,7 @@ fn exchanges_are_those_of_the_schedule() {
         if c.elements % pieces > 0 || whole > u64::from(u32::MAX) {
             return;
         }
-        // Exchanges are for networks; here the ranks form one dimension.
+        // Exchanges exist on networks only. The ranks form one dimension.
         let ranks = Ranks { extents: Extents::new(&[c.ranks]), ..case.ranks() };
         let case = &Case::on_ranks(c, ranks);
         if algorithm.supports(case, params).is_err() {
@@ -267,7 +269,7 @@ fn exchanges_are_those_of_the_schedule() {
 
 #[test]
 fn the_same_bits_as_recursive_doubling() {
-    // As measured in MPI libraries, Rabenseifner's allreduce adds in the order of recursive doubling.
+    // As measured in MPI libraries, Rabenseifner's allreduce adds operands in the order of recursive doubling.
     for ranks in [2, 3, 6, 8, 13, 16] {
         let case = among(Kind::Allreduce, ranks, 64, 0, Operator::Sum);
         let class = |name: &str| {
@@ -292,7 +294,7 @@ fn each_collective_is_made_among_ranks() {
 fn said(name: &str, kind: Kind, ranks: u32, given: &[(&str, &str)]) -> String {
     let case = among(kind, ranks, 8, 0, Operator::Sum);
     let params = given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
-    // Some cases that are too large to build can be timed by their rounds, so only building them is refused.
+    // Some cases that are too large to build can be timed by their rounds, so only their build is refused.
     let built = resolve(name, &case, &params)
         .and_then(|(algorithm, params)| algorithm.build(&case, &params).map(|_| (algorithm, params)));
     match built {

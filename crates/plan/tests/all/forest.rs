@@ -1,5 +1,5 @@
-//! Forests on networks of every family and on graphs with different links: proved, never faster than the cut, and as
-//! fast in the packet simulator as in the model.
+//! Forests on networks of every family and on graphs with different links: each is proved, is never faster than the
+//! cut, and takes the same time in the packet simulator as by the model.
 
 use crate::common;
 
@@ -63,7 +63,7 @@ fn forests_are_proved_on_every_family() {
                 assert!(simulated >= cut * (1.0 - 1e-9), "{topology} {kind} {elements}: {simulated} {cut}");
             }
         }
-        // The accelerators outside the list forward messages.
+        // Accelerators outside the list forward messages.
         let part = Part::Places(vec![3, 0, 2]);
         times(&machine, Kind::Allgather, part, 100, &chunks(1)).unwrap();
     }
@@ -87,7 +87,7 @@ fn long_messages_take_what_the_model_says() {
             let [predicted, simulated, cut] =
                 times(&machine, kind, Part::All, elements, &chunks(if kind.has_root() { 64 } else { 4 })).unwrap();
             let ratio = simulated / predicted;
-            // With one root, trees that meet in another order than in the timetable leave links idle: quotients up to
+            // With one root, trees that meet in another order than in the timetable leave links idle. Quotients up to
             // 1.35 were measured.
             let near = if kind.has_root() { 0.75..1.5 } else { 0.9..1.1 };
             assert!(near.contains(&ratio), "{topology} {kind}: {ratio}, over the cut {}", simulated / cut);
@@ -165,7 +165,8 @@ fn ways_of_unlike_latency_are_both_used() {
     }
 }
 
-/// With turns, an allreduce takes no longer than its two directions in sequence, if neither leaves links idle.
+/// With turns, an allreduce takes no longer than its two directions in sequence, if neither direction leaves links
+/// idle.
 #[test]
 fn turns_keep_the_two_ways_apart() {
     for name in ["ndv2", "mi250"] {

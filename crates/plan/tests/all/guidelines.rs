@@ -26,13 +26,13 @@ const LAWS: [(Kind, &[Kind]); 10] = [
     (Allreduce, &[ReduceScatter, Allgather]),
 ];
 
-/// The quotient up to which times count as equal, because a sum may mix closed forms, timetables and simulations.
+/// Times count as equal up to this quotient, because a sum may mix closed forms, timetables and simulations.
 const EQUAL: f64 = 1.05;
 
-/// The quotient up to which laws hold on clusters whose ranks take messages in the order of arrival.
+/// On clusters whose ranks receive messages in the order of arrival, laws hold up to this quotient.
 const IN_ORDER: f64 = 1.5;
 
-/// The quotient up to which an allgather may exceed an alltoall on cables of unlike latencies: only the alltoall has
+/// On cables of unlike latencies, an allgather may exceed an alltoall by this quotient, because only the alltoall has
 /// the algorithm `linear`.
 const SHIFTED: f64 = 1.2;
 
@@ -65,7 +65,7 @@ fn exceptions() -> Vec<Exception> {
     table.lines().filter(|line| line.starts_with("| `")).map(row).collect()
 }
 
-/// Returns the laws that do not hold on a preset according to the table: those of all presets whose names differ only
+/// Returns the laws that, by the table, do not hold on a preset. The rows of all presets count whose names differ only
 /// in the last word.
 fn known(name: &str) -> BTreeSet<&'static str> {
     fn stem(name: &str) -> &str {
@@ -342,7 +342,7 @@ fn hold_on_cables_of_unlike_latencies() {
     assert!(others.is_empty(), "{others:#?}");
 }
 
-/// Any number of ranks takes at most 1.2 times as long as the next power of two, if receives are free. Otherwise ranks
+/// If receives are free, any number of ranks takes at most 1.2 times as long as the next power of two. Otherwise ranks
 /// of a circulant schedule that run ahead may delay others.
 #[test]
 fn any_number_of_ranks_is_as_good_as_a_power_of_two() {
@@ -370,7 +370,7 @@ fn plans_name_the_guideline_of_their_algorithm() {
     for info in ALGORITHMS.iter().map(|algorithm| algorithm.info()) {
         for (kind, parts) in info.sequences {
             let problem = Problem::new(&Request::new(*kind, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
-            // Of several sequences, the parameters choose one.
+            // If there are several sequences, the parameters choose one.
             let params = parts.iter().fold(Params::new(), |params, part| match part {
                 Scatter | Gather | Broadcast | Reduce => params.with(part.name(), "binomial"),
                 Alltoall => params.with(part.name(), "pairwise"),

@@ -58,7 +58,7 @@ fn the_whole_wafer_by_fingerprint() {
 fn exact_proofs_among_many_ranks() {
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
-            // If ranks store the blocks of all other ranks, so do the proofs.
+            // If ranks store the blocks of all other ranks, their proofs do too.
             let blocks = matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter);
             let sizes = match (soak::is_on(), blocks) {
                 (true, true) => [100, 128],
@@ -74,8 +74,8 @@ fn exact_proofs_among_many_ranks() {
                 let proof = verify(&algorithm.build(&case, &Params::new()).unwrap().schedule, Method::Auto);
                 let name = algorithm.name();
                 assert!(proof.holds(), "{name} {kind} among {ranks}: {proof:?}");
-                // The ranks along a cycle that winds through a torus are not intervals, so their sets exceed the limit
-                // of exact proofs.
+                // A cycle winds through a torus, so the ranks along it are not intervals, and their sets exceed the
+                // limit of exact proofs.
                 let winds = name == "dual-rings" && ranks == 1000;
                 assert!(winds || proof.method == "exact", "{name} {kind} among {ranks}: {proof:?}");
             }
@@ -85,7 +85,7 @@ fn exact_proofs_among_many_ranks() {
 
 #[test]
 fn schedules_of_very_many_ranks_stay_small() {
-    // Exponents of 2. The counts are exact for any exponent; the long run has those of the largest machines.
+    // Exponents of 2. The counts are exact for any exponent. The long run uses the sizes of the largest machines.
     let (wide, deep, long, square) = if soak::is_on() { (20, 16, 14, 10) } else { (15, 11, 10, 8) };
     for (name, kind, log, most) in [
         // Exactly two for every second rank, and one for every other rank.

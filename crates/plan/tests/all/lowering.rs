@@ -52,8 +52,8 @@ fn programs_stay_within_the_paper_s_colors() {
     assert_eq!(most[&(false, "x-y")], 4);
 }
 
-/// As in the paper's code, only the last child of a PE in a tree sends a control wavelet; other children advance their
-/// own router.
+/// As in the paper's code, only the last child of a PE in a tree sends a control wavelet. Other children advance their
+/// own router only.
 #[test]
 fn only_last_children_send_control_wavelets() {
     let mut case = case(Kind::Reduce, Grid::new(1, 64), 16, 0, Operator::Sum);

@@ -11,7 +11,7 @@ use crate::common::problems::Draws;
 /// The largest quotient of the time of a choice and that of another schedule.
 const MOST: f64 = 1.15;
 
-/// Draws the prices of a machine, and those of its nodes, which are lower, if it has some.
+/// Draws the prices of a machine. If `nodes` is true, also draws the lower prices inside its nodes.
 fn machine(draws: &mut Draws, models: &[&str], nodes: bool) -> Machine {
     let mut text = format!("name = 'drawn'\nkind = 'endpoint'\nmodel = '{}'\n", draws.of(models));
     let (mut inside, cheaper) = (String::new(), draws.between(0.05, 1.0));
@@ -80,7 +80,7 @@ fn barriers_on_nodes_take_no_longer_than_allreduces() {
             let elements = u64::from(kind == Kind::Allreduce);
             let request = Request::new(kind, &machine, Part::Shape(Shape::line(ranks)), elements);
             let Ok(problem) = Problem::new(&request) else { return None };
-            // Dissemination has the barriers of one stage.
+            // Barriers of one stage are left to dissemination, so the algorithm is not named for them.
             let algorithm = (kind == Kind::Allreduce).then_some("recursive-multiplying");
             let planned = plan_best(problem, algorithm, &Params::new()).unwrap();
             Some(planned.best().time.seconds)

@@ -73,7 +73,7 @@ fn close(like: &Schedule, raws: &[Raw]) -> Schedule {
     b.finish().unwrap()
 }
 
-/// Returns whether the interpreter computes the right result under several orders and granularities.
+/// Returns true if the interpreter computes the right result under several orders and granularities.
 fn works(schedule: &Schedule) -> bool {
     let c = schedule.collective();
     let data = inputs(c);
@@ -82,11 +82,11 @@ fn works(schedule: &Schedule) -> bool {
     settings.iter().all(|&(chunk, seed)| run(schedule, &data, Options { chunk, seed }).is_ok_and(|out| out == want))
 }
 
-/// Verifies a mutant, and compares with the interpreter; returns whether it was refused.
+/// Verifies a mutant, and compares the result with the interpreter. Returns true if the mutant was refused.
 fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
     let proof = verify(mutant, Method::Exact);
     let accepted = proof.holds();
-    // Fingerprints cannot prove the "at least once" of a barrier.
+    // Fingerprints cannot prove that a contribution occurs "at least once", as a barrier requires.
     if mutant.collective().kind != Kind::Barrier {
         let by_fingerprint = verify(mutant, Method::Fingerprint);
         assert_eq!(accepted, by_fingerprint.holds(), "{what}: the methods differ: {proof:?} {by_fingerprint:?}");
@@ -160,8 +160,8 @@ fn dropped_and_repeated_instructions_are_refused() {
             }
             let mut dropped = raws.clone();
             dropped.remove(i);
-            // A composition may store a block that a later step overwrites unread; without that instruction the result
-            // is right, as the interpreter confirms.
+            // A composition may store a block that a later step overwrites before it is read. Without this instruction
+            // the result is right, as the interpreter confirms.
             tried += 1;
             useless += u32::from(!judge(&format!("{name}: i{i} dropped"), &close(&schedule, &dropped), false));
 
@@ -185,7 +185,7 @@ fn swapped_and_redirected_instructions_are_refused_where_it_matters() {
                 continue;
             }
             for j in i + 1..raws.len().min(i + 4) {
-                // Within a lane, the order changes; between nodes, the programs do.
+                // A swap within a lane changes the order. A swap between nodes changes their programs.
                 let mut swapped = raws.clone();
                 swapped.swap(i, j);
                 let (a, b) = ((raws[i].node, raws[i].lane), (raws[j].node, raws[j].lane));

@@ -98,7 +98,7 @@ fn rings_too_large_for_any_memory_are_refused() {
     for (rows, cols) in [(1, 4096), (203, 203)] {
         assert!(resolve("ring", &on(Kind::Allreduce, rows, cols), &Params::new()).is_ok(), "{rows}x{cols}");
     }
-    // Rings on many short lines are not too large.
+    // Rings on many short lines are not too large to build.
     let mixed = params(&[("x", "ring"), ("y", "chain")]);
     assert!(resolve("x-y-allreduce", &on(Kind::Allreduce, 512, 16), &mixed).is_ok());
 }

@@ -10,11 +10,11 @@ use unisono_schedule::verify::Method;
 
 use crate::common::problems::{graph, of_two_classes};
 
-/// The bytes of a rank's vector. Packets are long, so that a block has few of them.
+/// The bytes of a rank's vector. Packets are long, so that a block consists of few packets.
 const BYTES: u64 = 64 << 20;
 const COPIED: [Kind; 3] = [Kind::Broadcast, Kind::Allgather, Kind::Alltoall];
 const SUMMED: [Kind; 3] = [Kind::Allreduce, Kind::Reduce, Kind::ReduceScatter];
-/// The quotient of a candidate's time and the bound up to which the candidate is near the bound.
+/// A candidate is near the bound if its time divided by the bound is at most this.
 const NEAR: f64 = 1.1;
 /// The largest quotient of a choice's time and the best candidate's time.
 const MOST: f64 = 1.05;
@@ -89,7 +89,7 @@ fn the_choice_of_sums_is_near_the_best_simulated_candidate() {
     check_all(SUMMED, 4);
 }
 
-/// A forest of fastest paths is no slower than a forest of paths with the fewest cables.
+/// A forest along the fastest paths is no slower than a forest along paths with the fewest cables.
 #[test]
 fn fast_ways_cost_no_more_than_those_of_the_fewest_cables() {
     for seed in 0..u64::from(crate::soak::cases(150) / 25) {
@@ -119,7 +119,7 @@ fn forests_leave_slow_cables_to_ranks_that_are_far_apart() {
     assert!(over < 1.02, "{} takes {over} times its bound", chosen.best().params);
 }
 
-/// A plan lists every depth that helps, up to the number of other ranks.
+/// A plan lists every depth that shortens the time, up to the number of other ranks.
 #[test]
 fn no_deeper_forest_is_much_faster() {
     for seed in 0..crate::soak::cases(100) / 25 {
@@ -136,8 +136,8 @@ fn no_deeper_forest_is_much_faster() {
     }
 }
 
-/// One accelerator has cables of 450 Gb/s, all others have more: its cables limit both directions, which an allreduce
-/// uses at once.
+/// One accelerator has cables of 450 Gb/s in all, the others have more. Its cables limit both directions, which an
+/// allreduce uses at the same time.
 #[test]
 fn an_allreduce_runs_both_ways_where_a_leaf_limits() {
     let machine = network(5, "0 2 gbps=400\n0 4 gbps=50\n1 3 gbps=800\n1 4 gbps=800\n2 3 gbps=800\n");

@@ -103,8 +103,8 @@ fn no_time_is_below_a_bound() {
     assert!(plans > crate::soak::cases(60), "{plans}");
 }
 
-/// A candidate has about the same time by its exchanges and by the rounds of its schedule. The times differ for
-/// messages that share links in only one of the two, if parts have unequal stages or no rank waits.
+/// A candidate has about the same time by its exchanges and by the rounds of its schedule. The times differ if messages
+/// share links in only one of the two, because parts have unequal stages or no rank waits.
 #[test]
 fn closed_forms_agree_with_schedules() {
     let mut units = std::collections::BTreeSet::new();
@@ -115,8 +115,8 @@ fn closed_forms_agree_with_schedules() {
                 let whole = problem(&network, kind, 4 * 16 * 960);
                 assert_eq!(whole.collective.ranks, 16);
                 let (case, model) = (whole.target.case(whole.collective), &part(&whole).model);
-                // The root of a circulant schedule does not wait: all its blocks are in the first round of messages, so
-                // the rounds of the schedule are not those of its exchanges.
+                // The root of a circulant schedule does not wait. All its blocks are in the first round of messages, so
+                // the rounds of the schedule differ from its exchanges.
                 if algorithm.name() == "circulant" && [Kind::Broadcast, Kind::Reduce].contains(&kind) {
                     continue;
                 }
@@ -187,7 +187,7 @@ fn the_best_algorithm_changes_with_the_length() {
     let best = |bytes: u64| {
         let plan = plan(&long, Kind::Allreduce, bytes, None, &Params::new());
         assert_eq!(plan.best().algorithm.name(), "forest");
-        // The best of the algorithms that do not use the links of the network.
+        // This is the best of the algorithms that do not use the links of the network.
         plan.candidates.iter().map(|c| c.algorithm.name()).find(|&name| name != "forest").unwrap()
     };
     assert_eq!(best(1 << 30), "dual-rings");
@@ -196,8 +196,8 @@ fn the_best_algorithm_changes_with_the_length() {
     assert!(["bucket", "swing"].contains(&small), "{small}");
 }
 
-/// Returns a switch with four ranks: rank 0 at 800 Gb/s, ranks 1 and 2 at 100, each with 100 ns to the switch and 40 ns
-/// a hop more; rank 3 at 400 Gb/s and 10 ns.
+/// Returns a switch with four ranks. Rank 0 has a link of 800 Gb/s, ranks 1 and 2 of 100 Gb/s, each with 100 ns to the
+/// switch and 40 ns more per hop. Rank 3 has a link of 400 Gb/s with 10 ns.
 fn star() -> Machine {
     network(
         "name = 'graph'\naccelerators = 4\nedges = '''\n0 4 gbps=800 ns=100\n1 4 gbps=100 ns=100\n2 4 gbps=100 ns=100\n\
@@ -229,14 +229,14 @@ fn unlike_accelerators_bound_what_they_must_send() {
     };
     let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
     let s = f64::from(1 << 20);
-    // Every rank receives the blocks of all others; the slowest rank takes longest. In a gather, rank 0 receives three
-    // blocks, or the slowest rank sends one.
+    // Every rank receives the blocks of all others, and the slowest rank takes longest. In a gather, rank 0 receives
+    // three blocks, or the slowest rank sends one block.
     close(bound(Kind::Allgather, "injection"), 3.0 * s * 0.08);
     close(bound(Kind::Gather, "injection"), (3.0 * s * 0.01).max(s * 0.08));
     close(bound(Kind::Broadcast, "injection"), s * 0.08);
     // All ranks together send 6 vectors at 1400 Gb/s, and the slowest rank sends its own at 100 Gb/s.
     close(bound(Kind::Allreduce, "injection"), s * 0.08);
-    // The farthest ranks have 140 ns to the switch and 140 ns behind it.
+    // The farthest ranks have a latency of 140 ns to the switch and 140 ns from it.
     close(bound(Kind::Allgather, "latency"), 280.0);
     close(bound(Kind::Message, "latency"), 190.0);
     // Rank 1 receives three blocks on its link of 100 Gb/s. A graph states no cut into halves.
@@ -266,17 +266,18 @@ fn the_latency_is_that_of_the_farthest_ranks() {
     ] {
         assert!((latency(&line, (0..5).collect(), kind) - links * 80.0).abs() < 1e-6, "{kind}");
     }
-    // Any two ranks count, whichever is first.
+    // Any two ranks are considered, whichever of them comes first.
     assert!((latency(&line, vec![0, 4, 3], Kind::Scan) - 320.0).abs() < 1e-6);
     assert!((latency(&line, vec![1, 4, 2], Kind::Scan) - 240.0).abs() < 1e-6);
-    // For many ranks, the search continues from the farthest rank found, so a search from the middle of a mesh finds
+    // For many ranks, each search continues from the farthest rank found. So a search from the middle of a mesh finds
     // its corners.
     let mesh = network("name = 'mesh'\ndims = [40, 40]");
     let places = (0..1600).map(|rank| (rank + 820) % 1600).collect();
     assert!((latency(&mesh, places, Kind::Allgather) - 78.0 * 80.0).abs() < 1e-6);
 }
 
-/// Paths with equally many cables count with their latencies, and the path of the least latency may have more cables.
+/// Paths with equally many cables are compared by their latencies, and the path of the least latency may have more
+/// cables than others.
 #[test]
 fn the_latency_bound_is_that_of_the_fastest_way() {
     let ring = network("name = 'graph'\naccelerators = 4\nedges = '''\n0 1 ns=1\n1 2 ns=2\n2 3 ns=3\n3 0 ns=400\n'''");
@@ -323,7 +324,7 @@ fn parts_of_a_network() {
 /// without timing the messages of each candidate.
 #[test]
 fn large_networks_are_planned_by_closed_forms() {
-    // The same takes eight times as long on 128 x 128 accelerators.
+    // On 128 x 128 accelerators, the same takes eight times as long.
     let dims = if crate::soak::is_on() { [128, 128] } else { [64, 64] };
     let network = network(&format!("name = 'torus'\ndims = {dims:?}"));
     let closed = ["bucket", "dual-rings", "swing", "ring", "bidirectional-ring"];

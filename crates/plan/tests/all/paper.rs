@@ -49,7 +49,8 @@ fn the_plan_for_a_row_of_512() {
     let plan = plan(request, None, &Params::new()).unwrap();
     let report = plan.report().unwrap();
     assert_eq!((report.algorithm, report.model), ("auto-gen", "paper"));
-    // The plan is the optimum of Eq. 1; the ratio is to the bound of 256 + 511 + 5 cycles, which no schedule undercuts.
+    // The plan is the optimum of Eq. 1. The ratio is relative to the bound of 256 + 511 + 5 cycles; no schedule is
+    // faster.
     assert!((report.model_optimum.as_ref().unwrap().cycles.unwrap() / 1162.47 - 1.0).abs() < 5e-4);
     assert!((report.ratio.unwrap() - 1162.47 / 772.0).abs() < 5e-4);
     assert_eq!(report.fits_sram, Some(true));
@@ -178,7 +179,7 @@ fn no_plan_goes_under_the_physical_bound() {
                 let bounds = bounds(&plan.problem);
                 let physical = bounds.iter().find(|b| b.name.starts_with("physical")).unwrap().cycles.unwrap();
                 let model = plan.problem.target.model();
-                // The improved star is the only time below Eq. 1, and reaches the physical bound for one wavelet.
+                // The improved star is the only time below Eq. 1. For one wavelet it reaches the physical bound.
                 let least = plan.candidates.iter().filter_map(|c| c.time.cycles).fold(f64::INFINITY, f64::min);
                 assert!(least >= physical - 1e-9 || model == "paper", "{kind} {shape} {elements}");
                 if model == "paper" && elements > 0 && shape.grid.count() > 1 {

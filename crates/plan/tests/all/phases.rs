@@ -55,7 +55,7 @@ fn a_message_from_phase_to_phase_counts() {
     // B = 512 wavelets: a chain takes B, 7 hops, and 5 cycles for each of 7 messages.
     let paper = find_model("paper").unwrap();
     assert_eq!(cycles(&placed, paper), 512.0 + 7.0 + 35.0);
-    // If instructions alternate between two phases, both phases take B, and they share hops and messages.
+    // If instructions alternate between two phases, each phase takes B, and both share the hops and messages.
     let odd = relabelled(&placed, 2, |i| i % 2);
     assert_eq!(cycles(&odd, paper), 2.0 * 512.0 + 7.0 + 35.0);
     // If data is sent in one phase and read in another, the sender's phase is empty.

@@ -1,6 +1,7 @@
-//! Laws of choice for random problems on every kind of machine. The choice takes at most 5 %, or one cycle, longer than
-//! the best candidate, and than itself with other pieces of messages, by the machine's simulator, or the plan notes
-//! that its candidates were not simulated. The simulated time of the choice equals its predicted time.
+//! Laws of choice for random problems on every kind of machine. By the machine's simulator, the choice takes at most 5
+//! %, or one cycle, longer than the best candidate, and than the same algorithm with other pieces of messages.
+//! Otherwise the plan notes that its candidates were not simulated. The simulated time of the choice equals its
+//! predicted time.
 
 use unisono_algorithms::Params;
 use unisono_lower::{File, Placed, VerifiedFile};
@@ -11,7 +12,7 @@ use crate::common::problems::{Drawn, on_endpoints, on_networks, on_reducing_swit
 
 /// The largest quotient of the choice's time and the best candidate's.
 const MOST: f64 = 1.05;
-/// A candidate is simulated if its prediction, divided by the simulated time of the choice, is at most this.
+/// A candidate is simulated if its prediction is at most this multiple of the simulated time of the choice.
 const LOOKED_AT: f64 = 3.0;
 /// The powers of two by which the pieces of the choice are shortened and lengthened.
 const RECUT: usize = 4;
@@ -48,12 +49,12 @@ fn fastest<'a>(plan: &'a Plan, own: f64, recut: &'a [Timed]) -> (f64, &'a Timed)
     times.fold((own, plan.best()), |best, one| if one.0 < best.0 { one } else { best })
 }
 
-/// Returns whether the plan notes that its candidates were not simulated.
+/// Returns true if the plan notes that its candidates were not simulated.
 fn says_why(plan: &Plan) -> bool {
     plan.report().unwrap().notes.iter().any(|note| note.contains("not simulated"))
 }
 
-/// The number of checked problems, and of those whose plans note why the choice may be slow.
+/// The number of checked problems, and the number of problems whose plans note why the choice may be slow.
 #[derive(Default)]
 struct Looked {
     problems: u32,
@@ -83,7 +84,7 @@ fn check_all(drawn: fn(u64) -> Drawn, first: u64, off: f64) {
         let name = |one: &Timed| format!("{} {}", one.algorithm.name(), one.params);
         let recut = recut(&chosen);
         let (least, other) = fastest(&chosen, own, &recut);
-        // One cycle is a tenth of the shortest times.
+        // One cycle is a tenth of the shortest times, so a difference of one cycle is accepted.
         let cycle = best.time.cycles.map_or(0.0, |cycles| best.time.seconds / cycles);
         let (is_slow, error) = (own > MOST * least + cycle, (best.time.seconds / own - 1.0).abs());
         let most = if best.source == TimeSource::Simulated { 1e-9 } else { off };

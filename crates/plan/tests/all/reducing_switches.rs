@@ -63,8 +63,9 @@ fn other_collectives_are_refused_by_name() {
     }
 }
 
-/// A vector of m bytes takes m/50 + 80 ns up and as much down. The switch reduces 100 bytes in a nanosecond, and sends
-/// the result 35 ns later. Of several chunks, the last waits for the earlier chunks only on the path up.
+/// A vector of m bytes takes m/50 + 80 ns up and the same time down. The switch reduces 100 bytes in a nanosecond, and
+/// sends the result 35 ns later. If there are several chunks, the last one waits for earlier chunks only on the path
+/// up.
 #[test]
 fn a_star_takes_its_closed_form() {
     let machine = star(6, "[[switches]]\nmulticast = true\noperators = ['sum']\nreduce_gbps = 800\nlatency_ns = 35\n");
@@ -80,7 +81,8 @@ fn a_star_takes_its_closed_form() {
     assert_eq!(times(&plan), [2.0 * (m / 50.0 + 80.0) + 35.0; 2]);
 }
 
-/// Two trees share one switch: with one engine the second reduction waits for the first, with two it does not.
+/// Two trees share one switch. If it has one engine, the second reduction waits for the first; if it has two engines,
+/// it does not wait.
 #[test]
 fn engines_reduce_side_by_side() {
     let of = |engines: u32| {
@@ -93,7 +95,7 @@ fn engines_reduce_side_by_side() {
         assert!((predicted - simulated).abs() < 0.05 * simulated, "{predicted} {simulated}");
         simulated
     };
-    // A part has 5,120 bytes, and an engine takes 5,120 ns for it.
+    // A part has 5,120 bytes. An engine takes 5,120 ns to reduce it.
     let difference = of(1) - of(2);
     assert!((difference - 5120.0).abs() < 200.0, "{difference}");
 }
@@ -118,7 +120,7 @@ fn every_family_with_switches_reduces_in_them() {
     }
 }
 
-/// The best plan of a box whose switch reduces uses the switch; its bound is half of that of ranks that reduce.
+/// The best plan of a box whose switch reduces uses the switch. Its bound is half of the bound of ranks that reduce.
 #[test]
 fn a_switch_that_reduces_lowers_the_bound_and_the_plan() {
     let plan = |switches: &str| {
@@ -199,7 +201,7 @@ fn switches_that_do_not_copy_have_one_receiver() {
     }
 }
 
-/// A switch that keeps a vector in its memory is refused, although its schedule is right.
+/// A placement in which a switch stores a vector in memory is refused, although its schedule is right.
 #[test]
 fn switches_have_no_memory() {
     let good = File::clone(&in_network(&star(2, ALL), Kind::Reduce, 8, &params(1, 1)).unwrap().file().unwrap());
@@ -281,7 +283,7 @@ fn failures_keep_the_entries_of_switches() {
     assert!(computing.class(3).is_some() && computing.class(2).is_none());
 }
 
-/// A run has start and end times for ranks, not for switches, and noise only on the CPUs of ranks.
+/// The run has start and end times of ranks but not of switches, and noise lengthens only work on the CPUs of ranks.
 #[test]
 fn a_run_states_times_of_ranks() {
     let file = in_network(&star(4, ALL), Kind::Reduce, 64, &params(1, 1)).unwrap().file().unwrap();
@@ -294,14 +296,14 @@ fn a_run_states_times_of_ranks() {
     let message = run(&late).err().map(|e| e.to_string()).unwrap();
     assert!(message.contains("5") && message.contains("one for each of 4 ranks"), "{message}");
     assert!(matches!(&plain.finish, Finish::Nanoseconds(ends) if ends.len() == 4));
-    // A send, a receive and a reduction of ranks in sequence are lengthened by at most 7 ns each.
+    // A send, a receive and a reduction run in sequence; noise lengthens each by at most 7 ns.
     let noise = Some(Noise::Uniform { most: 7.0 });
     let noisy = run(&RunOptions { noise, ..RunOptions::default() }).unwrap();
     let more = noisy.nanoseconds - plain.nanoseconds;
     assert!(more > 0.0 && more <= 21.0, "{more}");
 }
 
-/// A schedule with nodes on switches runs only on the switches of its plan, and the error states that.
+/// A schedule with nodes on switches runs only on the switches of its plan. The error states this.
 #[test]
 fn schedules_on_switches_do_not_move() {
     let file = in_network(&star(4, ALL), Kind::Allreduce, 64, &params(1, 1)).unwrap().file().unwrap();
@@ -331,7 +333,8 @@ proptest! {
         let star = (0..accelerators).map(|rank| (rank, accelerators, 0));
         let more = cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)).filter(|(a, b, _)| a != b);
         let line = (accelerators..nodes - 1).map(|switch| (switch, switch + 1, 1));
-        // Packets take turns on unlike cables between two nodes by rate, not by latency, which timetables do not model.
+        // On unlike cables between two nodes, packets alternate by rate, not by latency, which timetables do not model.
+        // So nodes are joined by one cable only.
         let mut joined = BTreeSet::new();
         let mut is_first = |a: u32, b: u32| joined.insert((a.min(b), a.max(b)));
         let edges: Vec<String> = star.chain(line).chain(more).filter(|&(a, b, _)| is_first(a, b)).map(|(a, b, rate)| format!("{a} {b}{}", rates[rate])).collect();

@@ -8,12 +8,13 @@ use unisono_cost::endpoint::{LevelPrices, rounds_ns};
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{Part, Problem, Request, Root, TimeSource, plan};
 
-/// Algorithms without rounds. The parts of `hierarchical` have different prices, and it takes P log P instructions, so
-/// large cases are built; ranks of `all-pairs` send and receive at once, and plans list it only for few ranks.
+/// Algorithms without rounds. The parts of `hierarchical` have different prices, and its schedule has P log P
+/// instructions, so large cases are built. The ranks of `all-pairs` send and receive at once, and plans list it only
+/// for few ranks.
 const WITHOUT: [&str; 2] = ["all-pairs", "hierarchical"];
 
-/// The time from rounds divided by that of the simulation. If ranks do different work, more of it overlaps than in
-/// rounds.
+/// The accepted quotients of the time by rounds and the simulated time. If ranks do different work, more of it overlaps
+/// than rounds assume.
 const RATIOS: std::ops::RangeInclusive<f64> = 0.85..=1.25;
 
 #[test]
@@ -50,7 +51,7 @@ fn rounds_take_the_time_of_the_simulation() {
                         continue;
                     }
                     let planned = plan(Problem::new(&request).unwrap(), Some(algorithm.name()), &params).unwrap();
-                    // Without parameters all settings are ranked.
+                    // Without parameters, all values of the parameters are ranked.
                     let best = planned.candidates.iter().find(|one| one.params == params).unwrap();
                     if best.source == TimeSource::Simulated {
                         compared += 1;

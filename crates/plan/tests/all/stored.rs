@@ -5,8 +5,8 @@ use unisono_collective::{Dtype, Kind};
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{Part, Problem, Request, plan};
 
-/// A schedule is stored in as few blocks as its algorithm needs, because blocks cannot be cut: a ring on seven ranks
-/// has seven blocks, whether or not the requested count is a multiple of seven.
+/// A schedule is stored in as few blocks as its algorithm needs, because blocks cannot be cut. A ring on seven ranks
+/// has seven blocks, even if the requested count is not a multiple of seven.
 #[test]
 fn plans_are_stored_in_the_fewest_blocks() {
     let machine = Machine::preset("archer").unwrap();

@@ -1,6 +1,6 @@
 //! Laws of the points of sweeps for random problems on every kind of machine. Each algorithm has one time in a point,
 //! so a baseline among the candidates takes at least as long as the best. A named algorithm takes the time of its plan,
-//! on a wafer at its defaults. On one rank no message is sent, so the ratio is 1.
+//! on a wafer with its default parameters. On one rank no message is sent, so the ratio is 1.
 
 use unisono_algorithms::Params;
 use unisono_machine::Shape;

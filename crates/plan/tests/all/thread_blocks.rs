@@ -99,7 +99,7 @@ fn predicted(machine: &Machine) -> Vec<(f64, f64)> {
     pairs
 }
 
-/// Returns the rank of each value in ascending order; equal values share the mean.
+/// Returns the rank of each value in ascending order. Equal values get the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
     let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
@@ -139,8 +139,9 @@ fn an_allgather_takes_the_measured_times_by_protocol_instances_and_size() {
 /// The measured rate of a link of `mi300x`, in bytes per microsecond.
 const LINK: f64 = 48e3;
 
-/// A thread block sends its chunk and then receives one, each at twice the rate of both together; all blocks of a link
-/// share the link. So the rate of blocks gives the time of long vectors, as long as the link is faster than its blocks.
+/// A thread block first sends its chunk and then receives one, each at twice its rate for both; all blocks of a link
+/// share the link. So the rate of the blocks determines the time of long vectors, as long as the link is faster than
+/// its blocks.
 #[test]
 fn a_thread_block_moves_at_its_rate_and_shares_its_link() {
     let started = Machine::preset("mi300x").unwrap();
@@ -152,7 +153,8 @@ fn a_thread_block_moves_at_its_rate_and_shares_its_link() {
         let closed = (1 << 21) as f64 / instances as f64 / rate / 1e3;
         assert!((us / closed - 1.0).abs() < 0.05, "{rate} GB/s, {instances} instances: {us} and {closed}");
     }
-    // At ten times the rate of the link, data moves once at the rate of the link, and twice at that of the block.
+    // If the rate of a thread block is ten times that of the link, data passes once at the rate of the link, and twice
+    // at the rate of the block.
     let machine =
         coarse(&machine.with_value("thread_block", "{ simple = { gb_per_second = 640.0 } }").unwrap(), 1 << 24);
     let us = simulated(&all_pairs("Simple", 1), &machine, 1 << 24);
@@ -166,7 +168,7 @@ fn protocols_have_their_own_rates_bytes_starts_and_messages() {
     let with = |block: &str| plain.with_value("thread_block", block).unwrap();
     let bytes = 1 << 20;
     let us = |protocol: &str, machine: &Machine| simulated(&all_pairs(protocol, 1), machine, bytes);
-    // Without rates, only the flags of a protocol take time, on links.
+    // Without rates of thread blocks, only the flags of a protocol take time, on links.
     let [simple, ll, ll128] = ["Simple", "LL", "LL128"].map(|protocol| us(protocol, &plain));
     let wire = (bytes / 8) as f64 / LINK;
     assert!((ll - simple - wire).abs() < 0.1 * wire, "{simple} {ll}");
@@ -188,8 +190,8 @@ fn time_of_candidate(request: &Request<'_>, candidate: &Timed, format: &str) -> 
     Some(time?.seconds)
 }
 
-/// The time of a plan for a format is that of its file. The files of other candidates are not faster by more than a
-/// twentieth, except those with far longer predictions, which are too many to check.
+/// The time of a plan for a format is that of its file. The files of other candidates are at most a twentieth faster.
+/// Candidates with far longer predictions are too many to be checked.
 fn hold_the_law(machine: &Machine, kind: Kind, elements: u32, format: &str) {
     let (request, case) =
         (Request::new(kind, machine, Part::All, elements.into()), format!("{kind} {elements} {format}"));
@@ -329,8 +331,8 @@ fn asked_by(n: usize, leaders: usize) -> String {
     .to_string()
 }
 
-/// Every operand leaves its GPU once, and every sum reaches its GPU once. The GPU that requests a sum also gets it
-/// before the store and sends it back, so its part crosses its links twice.
+/// Every operand leaves its GPU once, and every sum reaches its GPU once. A GPU that requests a sum receives it, and
+/// sends it back to the switch to store it. So its part of the vector crosses its links twice.
 #[test]
 fn the_gpu_that_asks_for_a_sum_has_it_twice_on_its_links() {
     let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "16384").unwrap();
@@ -346,8 +348,8 @@ fn the_gpu_that_asks_for_a_sum_has_it_twice_on_its_links() {
     }
 }
 
-/// A sum in the switches takes the time of two steps and of 1 + 1/n of the vector, as a schedule and as a file. The
-/// thread blocks of the file also copy the vector to scratch memory and back, and load and store the sums.
+/// A sum in the switches takes the time of two steps and of 1 + 1/n of the vector, both as a schedule and as a file.
+/// The thread blocks of the file also copy the vector to scratch memory and back, and load and store the sums.
 #[test]
 fn sums_in_switches_and_their_files_take_one_time() {
     let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "16384").unwrap();

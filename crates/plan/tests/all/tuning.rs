@@ -1,5 +1,5 @@
-//! The choices of `unisono tune`, from invented times: no cliffs between numbers of ranks, one boundary between two
-//! sizes.
+//! The choices of `unisono tune`, for invented times: there are no cliffs between numbers of ranks, and there is one
+//! boundary between two sizes.
 
 mod proposals;
 
@@ -68,7 +68,7 @@ prop_compose! {
         more in 1_u32..=30,
         low in end(),
         high in end(),
-        // A model with steps, such as those at powers of two.
+        // The times of a model with steps, such as steps at powers of two.
         steps in vec(vec(seconds(), 4), NAMES.len()),
     ) -> Table {
         let column = |n: u32, steps: &[f64]| {
@@ -120,7 +120,7 @@ proptest! {
         for (size, &name) in chosen.iter().enumerate() {
             prop_assert!(time(name, size) <= CLEARLY * library[size].min(schedule[size]));
         }
-        // A contender chosen for one size only must gain more than two changes cost.
+        // A contender that is chosen for one size only must gain more than the cost of two changes.
         for (size, around) in chosen.windows(3).enumerate() {
             if around[0] == around[2] && around[0] != around[1] {
                 prop_assert!(time(around[0], size + 1) >= time(around[1], size + 1) * CLEARLY * (1.0 - 1e-12));
@@ -139,7 +139,8 @@ proptest! {
 
 #[test]
 fn a_model_without_steps_bends_the_interpolation() {
-    // The measured time is twice the model's at 4 and equals it at 16; 8 is the middle of the logarithms.
+    // The measured time is twice the model's time on 4 ranks, and equals it on 16 ranks. 8 is in the middle by
+    // logarithms.
     let (low, high) = (times(&[9.0], &[("a", &[Some(2.0)])]), times(&[9.0], &[("a", &[Some(2.0)])]));
     let models = [1.0, 2.0, 5.0].map(|time| sure("a", &[time]));
     let found = between(8, (4, &low), (16, &high), models.each_ref());
@@ -165,8 +166,8 @@ fn the_library_stays_where_nothing_is_clearly_faster() {
 
 #[test]
 fn regions_meet_where_both_take_equally_long() {
-    // In powers of ten, the first takes 1 and 4, the second 2 and 2: they cross at a third of the logarithmic distance
-    // from 4 to 256 bytes.
+    // In powers of ten, the first choice takes 1 and 4, the second 2 and 2. They cross at a third of the logarithmic
+    // distance from 4 to 256 bytes.
     assert_eq!(boundary((4, 256), (10.0, 10_000.0), (100.0, 100.0)), 16);
 }
 
@@ -202,7 +203,7 @@ fn regions_cover_all_sizes_of_each_number_of_ranks() {
     // The boundary is between the second and the third size.
     let at = found[0].last_bytes.unwrap();
     assert!((4 * 256..4 << 18).contains(&at), "{at}");
-    // Without the first size, calls below the second size are the library's.
+    // If the first size was not measured, the library serves calls below the second size.
     let longer = Family {
         counts: counts[1..].to_vec(),
         cells: family.cells.iter().map(|(&ranks, of)| (ranks, of[1..].to_vec())).collect(),

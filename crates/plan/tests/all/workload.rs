@@ -39,13 +39,13 @@ fn presets_read_and_compute_so_long() {
         .collect();
     let expected = [
         ("cosmoflow", 1024, 93_610.0),
-        // 18,067 us forward and 26,270 us backward, as the motif executes them.
+        // The motif executes 18,067 us forward and 26,270 us backward.
         ("cosmoflow-artifact", 1024, 44_337.0),
         ("dlrm", 128, 2_901.0),
         ("dlrm-artifact", 128, 2_901.0),
         ("dlrm-artifact-rings", 128, 2_901.0),
         ("gpt-3", 384, 47_745.0),
-        // The time of stages that run the backward pass.
+        // This is the time of stages that run the backward pass.
         ("gpt-3-artifact", 384, 31_830.0),
         ("gpt-3-moe", 1536, 74_843.0),
         ("gpt-3-moe-artifact", 1536, 49_896.0),
@@ -120,8 +120,7 @@ fn ranks_of_other_steps_are_other_classes() {
     assert_eq!(program.groups[1].iter().collect::<Vec<_>>(), [[2, 3], [6, 7]]);
 }
 
-/// At all levels, the time is that of the longer stage with its allreduce, plus that of the messages in both
-/// directions.
+/// At all levels, the time is the sum of the longer stage with its allreduce and of the messages in both directions.
 #[test]
 fn concurrent_stages_take_as_long_as_the_longer_one() {
     let torus = Machine::preset("torus2d-small").unwrap();
@@ -268,8 +267,8 @@ fn mistakes_are_named() {
     );
 }
 
-/// A group has the rows and columns of its dimension, alone or beside others: with `bucket`, 5194816 floats cross four
-/// links of 4 x 50 GB/s, in both directions, with 4 x 31 messages of 80 ns and twice 1 ns.
+/// A group has the rows and columns of its dimension, alone or together with other groups. With `bucket`, 5194816
+/// floats cross four links of 4 x 50 GB/s, in both directions, with 4 x 31 messages of 80 ns and twice 1 ns.
 #[test]
 fn on_a_torus() {
     let torus = Machine::preset("torus2d-small").unwrap();
@@ -282,7 +281,7 @@ fn on_a_torus() {
     assert!((exposed / last - 1.0).abs() < 0.01, "{exposed} {last}");
 }
 
-/// A part of the rows and columns is a grid too: eight by four ranks in a corner.
+/// A part of the rows and columns is a grid too, here eight by four ranks in a corner.
 #[test]
 fn a_group_in_a_corner_has_rows_and_columns() {
     let torus = Machine::preset("torus2d-small").unwrap();

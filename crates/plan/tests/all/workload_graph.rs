@@ -40,7 +40,7 @@ fn random() -> impl Strategy<Value = (WorkloadGraph, Vec<Vec<f64>>)> {
         let after = prop::collection::vec(prop::collection::vec((0_u32..32, 0_u32..32), nodes), classes);
         (kinds, lengths, after).prop_map(move |(kinds, lengths, after)| {
             let ranks = u32::try_from(2 * classes).unwrap();
-            // Groups within the classes, and across all of them.
+            // The groups within the classes, and the groups across all of them.
             let within = Groups::new(ranks, (0..ranks / 2).map(|c| vec![2 * c, 2 * c + 1])).unwrap();
             let node = |class: usize, n: usize| {
                 let (a, b) = after[class][n];
@@ -63,8 +63,8 @@ fn random() -> impl Strategy<Value = (WorkloadGraph, Vec<Vec<f64>>)> {
     })
 }
 
-/// Returns the earliest times that satisfy all constraints, by raising times until nothing changes. Both sets of groups
-/// of [`random`] span all classes, so node n of each class waits for node n of all others.
+/// Returns the earliest times that satisfy all constraints. Times are raised until nothing changes. Both sets of groups
+/// of [`random`] span all classes, so node n of each class waits for node n of all other classes.
 fn relaxed(graph: &WorkloadGraph, lengths: &[Vec<f64>], overlap: bool) -> Vec<Vec<Interval>> {
     let classes = graph.classes.len();
     let mut times: Vec<Vec<Interval>> = lengths.iter().map(|of| vec![Interval::default(); of.len()]).collect();
@@ -221,7 +221,7 @@ fn a_node_may_wait_for_the_begin_of_another() {
     begun.begun = vec![0];
     let times = clocked(&task_graph(vec![vec![send(1, 9, &[]), begun], vec![receive(0, 9, &[])]]), true);
     assert_eq!(times[0], [(0.0, 9.0), (0.0, 1.0)]);
-    // Without overlap, one queue does both.
+    // Without overlap, one queue serves compute and communication.
     let mut begun = compute(1.0, &[]);
     begun.begun = vec![0];
     let times = clocked(&task_graph(vec![vec![send(1, 9, &[]), begun], vec![receive(0, 9, &[])]]), false);
@@ -236,7 +236,7 @@ fn messages_in_a_circle_are_named() {
     let begin =
         "rank 0 waits in node 0 ('message') for a message that rank 1 cannot send, because ranks wait for each other";
     assert!(message.starts_with(begin), "{message}");
-    // There is no cycle if the sends wait for nothing, unless a queue works in program order.
+    // If the sends wait for nothing, there is no cycle, unless a queue works in program order.
     let exchange = |other| vec![receive(other, 4, &[]), send(other, 4, &[])];
     let mut program = task_graph(vec![exchange(1), exchange(0)]);
     assert!(Clock::new(&program, true, |_, _| 1.0).is_ok());

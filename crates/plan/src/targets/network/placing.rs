@@ -1,4 +1,4 @@
-//! The accelerators on which schedules run: those of a part, or of an earlier placement.
+//! The accelerators on which a schedule runs: those of a part, or those of an earlier placement.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,9 @@ use crate::{
     targets::{Placing, first_ranks, machine_of},
 };
 
-/// Places a schedule by the first rule that applies: on the given places, in the part that a shape names, on its
-/// present places on this machine, in the part with its shape on another machine, on the first accelerators.
+/// Places a schedule by the first rule that applies: on the given places; in the part that a shape names; on its
+/// present places on this machine; in the part with the shape that it has on another machine; on the first
+/// accelerators.
 pub(super) fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let machine = placing.machine;
     let network: &Network = machine.get().expect("the kind of the machine");
@@ -46,7 +47,7 @@ pub(super) fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     Ok(Some(Placement::Nodes(nodes)))
 }
 
-/// Keeps the places of a schedule with nodes on switches. A switch has fixed neighbors, so ranks cannot move.
+/// Keeps the places of a schedule with nodes on switches. Ranks cannot move, because a switch has fixed neighbors.
 fn place_with_switches(
     placing: &Placing,
     network: &Network,
@@ -118,7 +119,7 @@ fn on_own_switches(
     Ok(Some(Placement::Nodes(places)))
 }
 
-/// Returns whether accelerators have the same indices as on the machine `before`: a network that is equal, or that
+/// Returns true if accelerators have the same indices as on the machine `before`: a network that is equal, or that
 /// differs only in failed links and switches.
 fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topology) -> Result<bool, PlanError> {
     let Some(before) = before.and_then(Machine::get::<Network>) else { return Ok(false) };
@@ -148,14 +149,14 @@ pub(super) fn line(ranks: usize) -> Extents {
     Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
 }
 
-/// Returns the number of boxes of GPUs that have ranks of a collective, and whether all switches between boxes can
-/// reduce its elements; `None` if the machine is not a network of boxes.
+/// Returns the number of boxes of GPUs with ranks of a collective, and true if all switches between boxes can reduce
+/// its elements. `None` if the machine is not a network of boxes.
 pub(crate) fn spread(problem: &Problem) -> Option<Spread> {
     let part: &NetworkPart = problem.target.part().downcast_ref()?;
     let network = &part.network;
     let whole = network.whole_topology(&network.name).ok()?;
     let numbers = whole.numbers_of_boxes()?;
-    // Accelerators are renumbered if some have failed.
+    // If some accelerators have failed, the others are renumbered.
     let kept = part.topology.kept();
     let of = |&node: &u32| kept.map_or(node, |kept| kept[node as usize]) / numbers.accelerators;
     let boxes = part.model.places().iter().map(of).collect::<BTreeSet<u32>>();

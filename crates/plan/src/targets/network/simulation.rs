@@ -1,4 +1,4 @@
-//! Simulations of schedules in packets, and the costs of tasks besides messages.
+//! Simulations of schedules in packets, and the costs of tasks other than messages.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::{Run, RunError, RunOptions, targets::machine_of};
 const ONE_MODEL: &str =
     "queue_depth and noop_probability are a wafer's, and the only model of packets to choose is data-sheet; drop them";
 
-/// Simulates a schedule in packets on its nodes.
+/// Simulates a schedule in packets, on the nodes of its placement.
 pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
     let model = options.model.as_deref();
     if options.for_wafers() || model.is_some_and(|model| model != DATA_SHEET) {
@@ -42,7 +42,7 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
             let charges = Charges { launch: rounded(start_ns * TICKS_PER_NS), ..charges(network) };
             let graph = with_thread_blocks(proven.verified(), on, charges, passes)?;
             interconnect.timing.signal_ps += rounded(most(|rate| rate.message_ns) * TICKS_PER_NS);
-            // A thread block waits until its data is on the link.
+            // A thread block waits until all its data is on the link.
             let all = (0..graph.task_count()).map(|task| TaskId(narrow(task)));
             hosts.leaving = all.filter(|&task| graph.task(task).kind == Kind::Send).collect();
             graph
@@ -62,7 +62,7 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
     Ok(Run::on_network(run, TICKS_PER_NS, network.working_planes(), begin.elapsed().as_secs_f64()))
 }
 
-/// Returns sentences on costs that the simulated times of a file leave out, besides the notes of its machine.
+/// Returns the time before a rank begins, and the time per copied byte, in picoseconds.
 pub fn notes(file: &File) -> Vec<String> {
     let Some(blocks) = &file.blocks else { return Vec::new() };
     let unserved = blocks.unserved().map(str::to_owned);

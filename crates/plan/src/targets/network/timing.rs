@@ -23,7 +23,7 @@ pub(super) const MOST_RANKED: u64 = 1 << 18;
 /// link.
 pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 
-/// The most instructions with which a candidate that has exchanges in closed form is timed by its messages.
+/// The most instructions of a candidate with exchanges in closed form that is timed by its messages instead.
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
 /// The most instructions with which trees are timed by messages; their closed form ignores packets in buffers.
@@ -53,8 +53,9 @@ fn ranks_of_box(part: &NetworkPart) -> Option<u32> {
 }
 
 impl OnNetwork {
-    /// Times a schedule by the packet simulator, and subtracts its steps from `left`; `None` if it takes more. If
-    /// `left` is `None`, the simulation is not limited, and `left` becomes what remains of [`MOST_STEPS`].
+    /// Times a schedule by the packet simulator, and subtracts the steps of the simulation from `left`. `None` if it
+    /// takes more than `left` steps. If `left` is `None`, the simulation is not limited, and `left` becomes the
+    /// remainder of [`MOST_STEPS`].
     pub(super) fn packet_time(
         &self,
         interconnect: &Interconnect,
@@ -133,8 +134,8 @@ impl OnNetwork {
         })
     }
 
-    /// Times a candidate by its exchanges or trees in closed form, or by the messages of its schedule; `None` if these
-    /// take longer than `most_ns`.
+    /// Times a candidate by its exchanges or trees in closed form, or by the messages of its schedule. `None` if it
+    /// takes longer than `most_ns`.
     pub(super) fn timed_within(
         &self,
         collective: Collective,

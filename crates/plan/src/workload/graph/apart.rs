@@ -1,15 +1,17 @@
 //! Collectives of several groups by schedules without exchanges in closed form: forests, and switches that compute.
 //!
-//! Candidates are timed for the first group alone. All groups together take at least as long, so no candidate is used
-//! if none is faster than the best algorithm in closed form for all groups, or if that algorithm is near the bound.
+//! Candidates are timed for the first group alone. All groups together take at least as long. So no candidate is used
+//! if none of them is faster than the best algorithm in closed form for all groups, or if this algorithm is near the
+//! bound.
 //!
-//! * A schedule of ranks alone serves every group: its messages go between ranks at the same positions. Each group
-//!   takes the time of its own messages, which equals that of the first group if their paths have the same shape; if
-//!   the times of groups differ, no such schedule is used. If messages of two groups may share a link, the time grows
-//!   by the time for which the busiest link is busy with all groups but not with one.
-//! * A schedule in switches is planned for each group, because their ranks have different switches. No link may carry
-//!   messages of two groups, and no switch that limits the rate of sums may reduce for two; a switch that reduces as
-//!   fast as messages arrive may serve groups on different links.
+//! * A schedule of ranks alone serves every group: in every group, its messages go between ranks at the same positions.
+//!   Each group takes the time of its own messages. This time equals that of the first group if the paths have the same
+//!   shape. If the times of groups differ, no such schedule is used. If messages of two groups may share a link, a
+//!   further time is added: the time for which all groups occupy the busiest link, minus the time for which one group
+//!   occupies its busiest link.
+//! * A schedule in switches is planned for each group, because the ranks of each group have different switches. No link
+//!   may carry messages of two groups, and no switch that limits the rate of sums may reduce for two groups. A switch
+//!   that reduces as fast as messages arrive may serve groups on different links.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -31,7 +33,7 @@ use super::{
 };
 use crate::{Plan, PlanError, Problem, Timed, candidates::candidates_among, plan_at};
 
-/// The factor by which a schedule must be faster to be used, because it needs a plan of its own.
+/// A schedule is used only if it is faster by this factor, because it needs a plan of its own.
 pub(super) const WORTH: f64 = 1.05;
 
 /// The relative difference up to which the times of groups count as equal.
@@ -46,8 +48,8 @@ pub(super) struct Apart {
 
 impl ProgramPrices<'_> {
     /// Returns plans of groups by schedules without a closed form; `None` if none is [`WORTH`] times as fast as
-    /// `seconds`, groups that reduce in switches share links, or ranks are too many. No group beats `bound_seconds`.
-    /// `problem` returns the collective of a group.
+    /// `seconds`, groups that reduce in switches share links, or ranks are too many. `bound_seconds` is a lower bound
+    /// of the time of each group. `problem` returns the collective of a group.
     pub(super) fn apart(
         &self,
         groups: &Arc<Groups>,
@@ -136,7 +138,8 @@ fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_secon
     is_worth.then(|| Apart { chosen: vec![Chosen::planned(planned, Arc::clone(groups))], slowest })
 }
 
-/// Returns the seconds for which the busiest link of all groups together is busy beyond the busiest link of one group.
+/// Returns the seconds for which all groups together occupy the busiest link, minus the seconds for which one group
+/// occupies its busiest link.
 pub(super) fn shared_seconds(loads: &[GroupLoad]) -> f64 {
     let mut all = FxHashMap::<u32, f64>::default();
     let mut own: f64 = 0.0;
@@ -147,7 +150,8 @@ pub(super) fn shared_seconds(loads: &[GroupLoad]) -> f64 {
     (all.into_values().fold(0.0, f64::max) - own) * 1e-9
 }
 
-/// Returns a plan for each group; `None` if one takes too long, or groups share links or switches with a limited rate.
+/// Returns a plan for each group. `None` if a plan takes too long, or groups share links or switches with a limited
+/// rate.
 fn in_switches(
     shared: &SharedNetwork,
     first: Plan,
@@ -170,7 +174,7 @@ fn in_switches(
             return None;
         }
         let places = planned.built().ok()?.placement.as_ref().and_then(Placement::nodes)?;
-        // A switch may run several nodes of a schedule.
+        // Several nodes of a schedule may be on one switch.
         let on_switches = places.get(group.len()..).unwrap_or_default().iter().copied();
         let computing = shared.computing();
         let reducing: FxHashSet<u32> = on_switches.filter(|&at| computing.reduce_ns_per_byte(at) > 0.0).collect();

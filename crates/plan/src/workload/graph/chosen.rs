@@ -17,7 +17,7 @@ pub struct Chosen {
 }
 
 enum By {
-    /// The plan of one group, which serves all.
+    /// The plan of one group, which all groups use.
     Plan(Box<Plan>),
     /// An algorithm among the ranks of each group, by name.
     Name { case: Box<Case<'static>>, algorithm: String, given: Params },
@@ -73,9 +73,11 @@ impl Chosen {
         }
     }
 
-    /// Builds and proves the schedule of one group. Also returns the places of the switches, which are its last nodes.
+    /// Builds and proves the schedule of one group. Also returns the places of the switches, which are the last nodes
+    /// of the schedule.
     ///
     /// # Errors
+    ///
     /// Returns an error if the schedule is too large, or its proof fails.
     pub fn schedule(&self) -> Result<(Verified<'static>, Vec<u32>), PlanError> {
         match &self.by {

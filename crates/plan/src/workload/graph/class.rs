@@ -10,7 +10,7 @@ use unisono_workload::{Queues, RankClass, Work, WorkloadGraph};
 
 use super::Interval;
 
-/// The identity of a communication among classes: the index of its groups or receivers in the program, and its number,
+/// Identifies a communication among classes: by the index of its groups or receivers in the program, and by its number,
 /// from 1, among the communications of a class with this index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Meeting {
@@ -27,7 +27,7 @@ pub(super) enum State {
     Done,
 }
 
-/// Nodes with the bits of the time at which they became ready; the earliest is first.
+/// Nodes, each with the time, as bits, at which it became ready. The earliest node is first.
 pub(super) type ReadyNodes = BinaryHeap<Reverse<(u64, u32)>>;
 
 #[derive(Default)]
@@ -40,21 +40,21 @@ pub(super) struct Queue {
 }
 
 pub(super) struct Class {
-    /// For each node, the number of nodes it still waits for.
+    /// For each node, the number of nodes for which it still waits.
     pub open: Vec<u32>,
-    /// For each node, the nodes that wait for its end, and for its start.
+    /// For each node, the nodes that wait for its end (index 0), and for its start (index 1).
     pub waiting: [Waiting; 2],
     /// The meeting of each node, if it has one.
     pub meetings: Vec<Option<Meeting>>,
     pub states: Vec<State>,
-    /// The queues of compute and of communication; without overlap, the first serves both.
+    /// The queues of compute and of communication. Without overlap, the first queue serves both.
     pub queues: [Queue; 2],
     pub times: Vec<Interval>,
     /// The time from which the receiving port is free, if the rank has one port.
     pub port: f64,
-    /// The times from which the host is free to begin a message, and to end one.
+    /// The times from which the host is free to begin a message (index 0), and to end a message (index 1).
     pub hosts: [f64; 2],
-    /// The times at which busy send machines become free, as bits.
+    /// The times at which busy send machines become free, as bits of floating-point numbers.
     pub sending: BinaryHeap<Reverse<u64>>,
 }
 
@@ -79,7 +79,7 @@ impl Class {
             hosts: [0.0; 2],
             sending: BinaryHeap::new(),
         };
-        // Pairs of a node and one that waits for its end, and for its start.
+        // Pairs of a node and a node that waits for its end; then pairs for its start.
         let mut pairs: [Vec<(u32, u32)>; 2] = [Vec::new(), Vec::new()];
         // The number of communications of each table so far, and the latest communication.
         let (mut counts, mut last): (FxHashMap<(bool, u32), usize>, Option<u32>) = (FxHashMap::default(), None);

@@ -10,12 +10,12 @@ pub struct Interval {
     pub end: f64,
 }
 
-/// The times of all nodes, by class and node. The interval of a receive begins when its message is sent and the receive
-/// is posted, and ends when the message has also arrived.
+/// The times of all nodes, by class and node. The interval of a receive begins when its message has been sent and the
+/// receive has been posted, whichever is later, and ends when the message has arrived.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Clock(pub Vec<Vec<Interval>>);
 
-/// The error that classes wait for each other in a cycle, or for a class that does not take part.
+/// The error for classes that wait for each other in a cycle, or that wait for a class that does not take part.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ClockError {
     #[error(

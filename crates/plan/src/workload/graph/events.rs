@@ -1,12 +1,12 @@
 //! The times of a program's nodes, by a simulation of events.
 //!
-//! Every class of ranks has one queue for compute and one for communication; without overlap one for both. A node
-//! begins when its queue is free and takes it ([`Queues`]), and the nodes for whose end it waits have ended. A
-//! communication begins at the same time on all classes that take part. A message between a pair ends for its sender
-//! when it has left; nodes that wait for its start continue when it is posted. A message occupies one of its
-//! sender's send machines (each sends one message at a time) and the ports by which it leaves and, after its latency,
-//! the ports by which it arrives, even if its receiver is not waiting yet. A queue in program order, and a queue for
-//! both, send one message at a time.
+//! Every class of ranks has one queue for compute and one queue for communication. Without overlap, one queue serves
+//! both. A node begins when its queue is free and takes the node ([`Queues`]), and all nodes for whose end it waits
+//! have ended. A communication begins at the same time on all classes that take part. A message between a pair ends for
+//! its sender when it has left; nodes that wait for its start continue when it is posted. A message occupies one of its
+//! sender's send machines, each of which sends one message at a time, and the ports by which it leaves. After its
+//! latency, the message occupies the ports by which it arrives, even if its receiver is not waiting yet. A queue in
+//! program order, and a queue that serves both, send one message at a time.
 
 use std::{
     cmp::Reverse,
@@ -23,21 +23,21 @@ use super::{
     ports::Links,
 };
 
-/// An event; the queue of events holds its time.
+/// An event. The queue of events stores its time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// The head of a message reaches the port of its receiver.
     Arrives(usize),
-    /// A node of a class begins, which releases the nodes that wait for its start.
+    /// A node of a class begins. Nodes that wait for its start are released.
     Begun(usize, u32),
     Done(usize, u32),
-    /// The queues of a class may take nodes. Last in the order, so that a queue sees all nodes that are ready at a
-    /// time.
+    /// The queues of a class may take nodes. This event is last in the order, so that a queue sees all nodes that are
+    /// ready at a time.
     Take(usize),
 }
 
-/// The messages of a pair with one tag: those that arrive or have arrived, and the waiting receives with the times at
-/// which they were posted.
+/// The messages of a pair with one tag: the messages that arrive or have arrived, and the waiting receives, each with
+/// the time at which it was posted.
 #[derive(Default)]
 struct Channel {
     arrivals: VecDeque<Interval>,
@@ -57,7 +57,7 @@ struct UnderWay {
 pub(super) struct Simulation<'a, F, M> {
     graph: &'a WorkloadGraph,
     overlap: bool,
-    /// True if a rank sends one message at a time, even if it has several send machines.
+    /// True if a rank sends one message at a time although it may have several send machines.
     sends_one: bool,
     seconds: F,
     messages: &'a M,
@@ -66,7 +66,7 @@ pub(super) struct Simulation<'a, F, M> {
     classes: Vec<Class>,
     /// The classes, with their nodes, that have reached each meeting.
     arrived: FxHashMap<Meeting, Vec<(usize, u32)>>,
-    /// For groups (true) or receivers (false) with an index, the number of classes that take part.
+    /// For each list of groups (true and its index) or of pairs (false and its index), the number of classes in it.
     together: FxHashMap<(bool, u32), usize>,
     channels: FxHashMap<(u32, u32, u32), Channel>,
     under_way: Vec<UnderWay>,
@@ -79,8 +79,7 @@ fn key(time: f64) -> u64 {
 }
 
 impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
-    /// Prepares the simulation of a program. `seconds` returns the time of a node from the indices of its class and
-    /// itself.
+    /// Prepares the simulation of a program. `seconds(class, node)` returns the time of a node.
     pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F, messages: &'a M) -> Self {
         Self {
             graph,
@@ -139,7 +138,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.graph.classes[class].ranks.first().copied().unwrap_or(0)
     }
 
-    /// Releases the nodes that wait for the end (`kind` 0) or the start (1) of a node.
+    /// Releases the nodes that wait for the end (`kind` 0) or the start (`kind` 1) of a node.
     fn release(&mut self, class: usize, node: u32, kind: usize, now: f64) {
         for at in self.classes[class].waiting[kind].of(node) {
             let next = self.classes[class].waiting[kind].nodes[at];
@@ -151,7 +150,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.events.push(Reverse((key(now), Event::Take(class))));
     }
 
-    /// Handles a node whose predecessors have ended: queues that take ready nodes get it.
+    /// Handles a node whose predecessors have ended: adds it to its queue if the queue takes ready nodes.
     fn ready(&mut self, class: usize, node: u32, now: f64) {
         if self.graph.queues == Queues::InOrder {
             return;
@@ -236,7 +235,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.events.push(Reverse((key(time.end), Event::Done(class, node))));
     }
 
-    /// Returns whether messages are posted as soon as they are ready, and wait for send machines afterwards.
+    /// Returns true if messages are posted as soon as they are ready, and only then wait for send machines.
     fn are_posted(&self) -> bool {
         !self.sends_one && self.messages.are_posted()
     }
@@ -277,7 +276,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         let posted = *host;
         let ports = self.messages.ports(class, node as usize);
         let begin = ports.map_or(posted, |ports| self.links.leave(ports, posted, held));
-        // A message is under way once its host begins it.
+        // A message is under way from the time at which its host begins it.
         let begun = begin - overhead;
         self.events.push(Reverse((key(begun + latency), Event::Arrives(self.under_way.len()))));
         self.under_way.push(UnderWay { channel: (from, to, tag), send: (class, node), begin: begun, held });
@@ -295,11 +294,11 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
             *port = port.max(now) + held;
             *port
         };
-        // A host ends one message at a time.
+        // A host ends one message after the other.
         let host = &mut self.classes[receiver].hosts[1];
         let end = end.max(*host + self.messages.overhead_seconds(class, node as usize)[1]);
         *host = end;
-        // The interval is that of a message without other traffic, even after a wait for the port.
+        // The interval has the length of a message without other traffic, even if the message waited for the port.
         let begin = begin + (end - now - held).max(0.0);
         self.channels.entry(channel).or_default().arrivals.push_back(Interval { begin, end });
         self.matched(receiver, channel, now);
@@ -327,8 +326,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         }
     }
 
-    /// Returns the error for the first node that has not ended, which waits although all earlier nodes of its rank have
-    /// ended.
+    /// Returns an error for the first node that has not ended although all earlier nodes of its rank have ended.
     fn stopped(&self) -> Option<ClockError> {
         let first =
             |(class, of): (usize, &Class)| Some((class, of.states.iter().position(|&state| state != State::Done)?));

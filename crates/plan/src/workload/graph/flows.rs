@@ -1,9 +1,10 @@
 //! The times of a program by flows: each group of each collective is a flow on the links that its messages use.
 //!
-//! A single group takes the time of the model, and keeps each link busy for a fraction of it. Groups that are under way
-//! at the same time share links max-min fairly: each proceeds at a rate of at most 1, and the busy fractions on a link,
-//! times the rates, add up to at most 1. A group begins when its last rank reaches the collective. Unlike in the model,
-//! the groups of a collective do not wait for each other, and groups of different collectives share links.
+//! A single group takes the time of the model, and keeps each link busy for a fraction of this time. Groups that are
+//! under way at the same time share links max-min fairly: each group proceeds at a rate of at most 1, and on each link
+//! the busy fractions times the rates add up to at most 1. A group begins when its last rank reaches the collective.
+//! Unlike in the model, the groups of a collective do not wait for each other, and groups of different collectives
+//! share links.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -22,10 +23,10 @@ use super::{
 };
 use crate::PlanError;
 
-/// Groups that end within this multiple of the time until the next end get their own times, but free their links
-/// together.
+/// If groups end within this multiple of the time until the next end, each gets its own time of end, but they free
+/// their links together.
 const TOGETHER: f64 = 1.02;
-/// The bytes of the tables for each node of each rank.
+/// The bytes of the tables for each node on each rank.
 const BYTES_OF_NODE: u128 = 64;
 
 /// A group that is under way.
@@ -68,10 +69,11 @@ struct Run<'a, S> {
     events: u64,
 }
 
-/// Times a program by flows. `rows` holds the row in the prices of each node's communication, by class; `seconds`
+/// Times a program by flows. `rows` holds the row in the prices of each node's communication, by class. `seconds`
 /// returns the time of a node that computes.
 ///
 /// # Errors
+///
 /// Returns an error if queues take nodes as they become ready, as in programs with messages between pairs, or if the
 /// program has more nodes than a limit admits.
 pub(super) fn flow(
@@ -155,7 +157,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
             for (row, group, occurrence, time) in ended {
                 self.end_group(row, group, occurrence, time);
             }
-            // All nodes that end at this time come before new rates.
+            // All nodes that end at this time are handled before rates are computed again.
             while let Some(&Reverse((bits, rank, node))) = self.ends.peek().filter(|Reverse(end)| end.0 <= key(now)) {
                 self.ends.pop();
                 self.end(rank, node, f64::from_bits(bits));
@@ -189,7 +191,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
             self.active.iter_mut().for_each(|one| one.rate = 1.0);
             return;
         }
-        // An extra link for each group limits its rate to 1.
+        // Each group has an additional link of its own, which limits its rate to 1.
         let mut flows = Flows::new(vec![1.0; self.loads.len() + self.active.len()]);
         let mut shares = Vec::new();
         for (n, one) in self.active.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! The forest of the first of several groups, for use by all groups.
 //!
-//! Forests of more chunks are tried while each is 5 % faster. None is searched for if a forest of few chunks in all
-//! groups keeps links busy for too long: more chunks hardly change the load that all groups put on a link.
+//! Forests of more chunks are tried as long as each is 5 % faster than the one before. If a forest of few chunks in all
+//! groups keeps links busy for too long, no further forest is searched for: more chunks hardly change the load of all
+//! groups on a link.
 
 use std::sync::Arc;
 
@@ -21,11 +22,11 @@ pub(super) const FOREST: &str = "forest";
 /// The most instructions of the forests of all groups in one simulation.
 const MOST_OF_ALL: u64 = 1 << 21;
 
-/// The number of trees of a small forest, whose loads on links stand for those of forests with more trees.
+/// The number of trees of a small forest. Its loads on links represent those of forests with more trees.
 const TELLING: u32 = 16;
 
-/// The least value expected of the busy time of links with a forest of many chunks, divided by that with few chunks;
-/// measured were 1.0 to 1.11 (benches/results/forests.csv).
+/// The least expected quotient of the busy times of links with a forest of many chunks and of few chunks. Measured
+/// quotients are 1.0 to 1.11 (benches/results/forests.csv).
 const OF_MORE: f64 = 0.9;
 
 /// A search for forests of groups of equal size.
@@ -39,7 +40,7 @@ pub(super) struct Groves<'a> {
 }
 
 impl Groves<'_> {
-    /// Returns the fastest forest of the first group alone, if it takes at most `most_seconds`.
+    /// Returns the fastest forest of the first group alone; `None` if no forest takes at most `most_seconds`.
     pub fn best(&self, most_seconds: f64) -> Option<Timed> {
         let (target, collective) = (&self.problem.target, self.problem.collective);
         let case = target.case(collective);
@@ -70,7 +71,7 @@ impl Groves<'_> {
         best
     }
 
-    /// Returns the time in seconds below which no forest of all groups is expected.
+    /// Returns a time in seconds; no forest of all groups is expected to be faster.
     fn least_seconds(&self, case: &Case) -> f64 {
         let c = &case.collective;
         let trees = if c.kind.has_root() { 1 } else { c.ranks };

@@ -1,5 +1,5 @@
-//! The time of a program on a machine. By the model, each distinct communication is priced once, and a clock gives each
-//! node its times; at other levels, the messages of all nodes share the network.
+//! The time of a program on a machine. By the model, each distinct communication is priced once, and a clock gives the
+//! times of each node. At the other levels, the messages of all nodes share the network.
 
 mod apart;
 mod chosen;

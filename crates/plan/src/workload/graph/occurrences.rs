@@ -7,7 +7,7 @@ use unisono_workload::{Work, WorkloadGraph};
 use super::class::classes_of_ranks;
 
 /// One communication: its ranks, as an index of [`WorkloadGraph::groups`] or [`WorkloadGraph::receivers`] or as a
-/// sender, a receiver and a tag; and the number of earlier nodes of the class with the same ranks and tag.
+/// sender, a receiver and a tag. Also the number of earlier nodes of the class with the same ranks and tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Occurrence {
     Groups(u32, usize),
@@ -56,7 +56,7 @@ impl Occurrences {
 }
 
 impl Occurrence {
-    /// Returns the communication of the same ranks after `before` earlier ones.
+    /// Returns the communication of the same ranks that comes after `before` earlier communications.
     fn after(self, before: usize) -> Self {
         match self {
             Self::Groups(table, _) => Self::Groups(table, before),

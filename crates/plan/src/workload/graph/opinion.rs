@@ -1,5 +1,5 @@
-//! The second opinion on a program: communications that the program does not need or that a cheaper communication could
-//! replace, with the time and bytes saved.
+//! The second opinion on a program: the communications that the program does not need, or that a cheaper communication
+//! could replace, with the time and bytes that this saves.
 
 use serde::Serialize;
 use unisono_collective::Kind;
@@ -19,7 +19,7 @@ pub struct OpinionRow {
     pub kind: &'static str,
     /// The kind of the cheaper collective, or `nothing` if the program does not need the communication.
     pub suffices: &'static str,
-    /// The reason why it suffices.
+    /// The reason why the cheaper communication suffices.
     pub reason: String,
     /// The number of ranks in a group.
     pub group: u32,
@@ -30,11 +30,11 @@ pub struct OpinionRow {
     pub suffices_seconds: f64,
     /// The seconds saved by all executions in a step.
     pub saved_seconds: f64,
-    /// The bytes that each rank of a group sends less by all executions in a step.
+    /// The bytes that each rank of a group no longer sends, in all executions in a step.
     pub saved_bytes: u64,
 }
 
-/// Returns the findings of the reader that save time; the largest saving is first.
+/// Returns the findings of the reader that save time, in descending order of the saving.
 pub(super) fn second_opinion(graph: &WorkloadGraph, prices: &mut ProgramPrices) -> Result<Vec<OpinionRow>, PlanError> {
     let mut rows = Vec::new();
     for finding in &graph.findings {
@@ -85,8 +85,8 @@ fn reason(suffices: &Sufficient) -> String {
     }
 }
 
-/// Returns the least bytes that each of n ranks sends if traffic is shared equally: parts to n - 1 others, and for an
-/// allreduce a reduce-scatter and an allgather of parts.
+/// Returns the least bytes that each of n ranks sends if all ranks send equally much: blocks to n - 1 others, or in an
+/// allreduce the parts of a reduce-scatter and of an allgather.
 fn sent(work: Work, ranks: u32) -> u64 {
     let others = u64::from(ranks.saturating_sub(1));
     match work {

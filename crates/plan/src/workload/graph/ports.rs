@@ -3,17 +3,17 @@
 use rustc_hash::FxHashMap;
 
 /// The first and the last links of a path, each with the fraction of a message's time for which the message occupies
-/// it.
+/// the link.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ports {
     pub leaving: Vec<(u32, f64)>,
     pub arriving: Vec<(u32, f64)>,
 }
 
-/// Costs of messages between pairs beside their time.
+/// The costs of messages between pairs in addition to their time.
 pub trait Messages {
-    /// Returns the part of a message's time during which it occupies no port. `_class` and `_node` are those of its
-    /// send.
+    /// Returns the part of a message's time during which the message occupies no port. `_class` and `_node` identify
+    /// its send.
     fn latency_seconds(&self, _class: usize, _node: usize) -> f64 {
         0.0
     }
@@ -29,7 +29,7 @@ pub trait Messages {
         None
     }
 
-    /// Returns whether a message is posted when it is ready, even if all send machines are busy.
+    /// Returns true if a message is posted when it is ready, even if all send machines are busy.
     fn are_posted(&self) -> bool {
         false
     }
@@ -46,8 +46,8 @@ pub struct OnePort;
 
 impl Messages for OnePort {}
 
-/// The times from which each link is free for leaving messages, and for arriving messages. An arriving message does not
-/// occupy a link for leaving messages.
+/// The times from which each link is free: for leaving messages, and for arriving messages. An arriving message does
+/// not occupy a link for leaving messages.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     leaving: FxHashMap<u32, f64>,
@@ -55,8 +55,8 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Sends a message that could leave at `now`, which occupies each port for its fraction of `held`. Returns the time
-    /// at which it begins to leave.
+    /// Sends a message that could leave at `now` and occupies each port for a fraction of `held`. Returns the time at
+    /// which the message begins to leave.
     pub fn leave(&mut self, ports: &Ports, now: f64, held: f64) -> f64 {
         let free = |link: &u32| self.leaving.get(link).copied().unwrap_or(0.0);
         let begin = ports.leaving.iter().map(|(link, _)| free(link)).fold(now, f64::max);
@@ -64,7 +64,8 @@ impl Links {
         begin
     }
 
-    /// Receives a message whose head reaches its last links at `now`. Returns the time at which it has arrived.
+    /// Receives a message whose head reaches its last links at `now`. Returns the time at which the message has
+    /// arrived.
     pub fn arrive(&mut self, ports: &Ports, now: f64, held: f64) -> f64 {
         let free = |link: &u32| self.arriving.get(link).copied().unwrap_or(0.0);
         let end = ports.arriving.iter().map(|(link, part)| free(link) + held * part).fold(now + held, f64::max);

@@ -3,8 +3,9 @@
 //! A collective of one group is planned like a request. If several groups communicate at once on a network, or the
 //! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). A collective of
 //! a workload file is timed by exchanges first, and planned if its time matters ([`ProgramPrices::settle`]). The lower
-//! bound is the larger of two: that of the first group alone, which also holds for all groups together, and that of the
-//! links that all groups share. For a collective of a workload file without a plan only the second is computed.
+//! bound is the larger of two bounds: that of the first group alone, which also holds for all groups together, and that
+//! of the links that all groups share. For a collective of a workload file without a plan, only the second bound is
+//! computed.
 
 mod messages;
 mod worth;
@@ -45,14 +46,14 @@ use crate::{
     targets::require,
 };
 
-/// The most ranks of a planned group; larger groups use exchanges in closed form.
+/// The most ranks of a planned group. Larger groups use exchanges in closed form.
 pub(super) const MOST_PLANNED: u32 = 1024;
 
 /// A distinct communication with its time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Communication {
     pub kind: &'static str,
-    /// The number of ranks in a group; of groups of several sizes, in the slowest.
+    /// The number of ranks in a group. If groups have several sizes, this is the size of the slowest group.
     pub ranks: u32,
     pub groups: usize,
     pub bytes: u64,
@@ -75,10 +76,11 @@ pub struct ProgramPrices<'a> {
     targets: Mutex<FxHashMap<Vec<u32>, Arc<dyn Target>>>,
     /// The links that groups share, if the machine is a network.
     shared: Option<SharedNetwork>,
-    /// The algorithm requested for each kind of collective. Other kinds use that of the workload file, or else the
-    /// fastest.
+    /// The algorithm requested for each kind of collective. Other kinds use the algorithm that the workload file names,
+    /// or else the fastest algorithm.
     algorithms: BTreeMap<&'static str, String>,
-    /// The collectives of a workload file that are planned instead of timed by exchanges ([`ProgramPrices::settle`]).
+    /// The collectives of a workload file that are planned instead of being timed by exchanges
+    /// ([`ProgramPrices::settle`]).
     settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
     /// The collectives that were timed before their row was requested.
@@ -88,11 +90,11 @@ pub struct ProgramPrices<'a> {
     chosen: Vec<Vec<Chosen>>,
     /// The row of messages between pairs, by their bytes and, on a network, the bits of their seconds.
     messages: FxHashMap<(u64, Option<u64>), usize>,
-    /// For each sender and receiver on a network, the ports.
+    /// For each sender and receiver on a network, the ports of their messages.
     ports: FxHashMap<(u32, u32), Ports>,
 }
 
-/// The messages of a program with their prices. `rows` holds the row of each node's communication, by class.
+/// The messages of a program with their prices. `rows` has the row of each node's communication, by class.
 pub(super) struct PricedMessages<'a> {
     pub prices: &'a ProgramPrices<'a>,
     pub rows: &'a [Vec<Option<usize>>],
@@ -131,9 +133,11 @@ enum Key {
 }
 
 impl<'a> ProgramPrices<'a> {
-    /// Places the ranks of a program on the first ranks of a machine, or on `part`, which must have as many ranks.
+    /// Places the ranks of a program on the first ranks of a machine, or on `part`, which must have the same number of
+    /// ranks.
     ///
     /// # Errors
+    ///
     /// Returns an error if the machine is too small, its ranks exchange no messages, or it has no prices of messages.
     pub fn new(graph: &'a WorkloadGraph, machine: &'a Machine, part: &Part) -> Result<Self, PlanError> {
         require(machine, Means::Messages, "programs are timed on")?;
@@ -178,7 +182,7 @@ impl<'a> ProgramPrices<'a> {
         Self { algorithms, ..self }
     }
 
-    /// Returns the accelerator of each rank on a network; empty on other machines.
+    /// Returns the accelerator of each rank on a network; an empty slice on other machines.
     pub fn places(&self) -> &[u32] {
         self.shared.as_ref().map_or(&[], SharedNetwork::places)
     }
@@ -201,7 +205,7 @@ impl<'a> ProgramPrices<'a> {
         self.shared.as_ref()
     }
 
-    /// Returns the index in [`WorkloadGraph::receivers`] of a row's messages, if it consists of messages sent at once.
+    /// Returns the index in [`WorkloadGraph::receivers`] of a row's messages, if all of them are sent at once.
     pub(super) fn receivers_of(&self, row: usize) -> Option<u32> {
         self.known.iter().find_map(|(key, &known)| match *key {
             Key::Permute { receivers, .. } if known == row => Some(receivers),
@@ -219,7 +223,12 @@ impl<'a> ProgramPrices<'a> {
         self.prices().ok_or_else(missing)
     }
 
-    /// Returns the prices of messages; `None` if the machine has none, or messages share links.
+    /// Checks that the program has every kind of collective for which an algorithm is named. All nodes of the program
+    /// must have rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the program lacks a kind.
     pub(super) fn prices(&self) -> Option<&dyn Prices> {
         self.target.part().downcast_ref().map(|prices: &LevelPrices| prices as &dyn Prices)
     }
@@ -373,7 +382,7 @@ impl<'a> ProgramPrices<'a> {
         }
         let element_bytes = u64::from(collected.element_bytes.max(1));
         let (dtype, elements) = whole_elements(element_bytes, collected.bytes.div_ceil(element_bytes));
-        // A root outside a smaller group is replaced by its first rank.
+        // If a group is so small that the root is outside it, the first rank is the root.
         let root = if collected.root < size { u64::from(collected.root) } else { 0 };
         let problem = |group: &[u32]| {
             let request = Request::new(collected.kind, self.machine, self.target.among(group).0, elements);
@@ -405,17 +414,19 @@ impl<'a> ProgramPrices<'a> {
         let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
         let extents = extents.expect("a group has a rank");
         let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
-        // The bounds of a single group may take as long to compute as its plan.
+        // The bounds of a single group may take as long to compute as its plan, so they are omitted if the collective
+        // is not planned yet.
         let alone = if is_open { None } else { tightest_report(&first()?) };
         let bound_seconds = alone.as_ref().map_or(0.0, |bound| bound.seconds);
         let bound = larger(alone, shared.groups_bound(&case.collective, groups));
         let request = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: wanted.clone() };
         let taken = match shared.collective(&request) {
-            // Only plans use algorithms in switches.
+            // Only plans can use algorithms in switches.
             Err(_) if is_open => return planned(),
             taken => taken?,
         };
-        // Workload files state how groups are arranged, and use algorithms in closed form.
+        // Only groups without a stated algorithm may use schedules of their own. Workload files state how groups are
+        // arranged, and use algorithms in closed form.
         let is_free = named.is_none() && choice.is_none();
         let apart = if is_free { self.apart(groups, [taken.seconds, bound_seconds], problem) } else { None };
         let common = Communication { bound, ..common.clone() };
@@ -441,7 +452,7 @@ impl Communication {
         Self { kind: kind.name(), ranks: 1, bytes, algorithm: "none".to_owned(), ..Self::default() }
     }
 
-    /// Takes algorithm, parameters and time from a candidate.
+    /// Sets algorithm, parameters and time to those of a candidate.
     fn by(self, best: &Timed) -> Self {
         let (algorithm, seconds) = (best.algorithm.name().to_owned(), best.time.seconds);
         Self { algorithm, params: map(&best.params), seconds, ..self }

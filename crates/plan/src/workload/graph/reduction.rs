@@ -3,14 +3,14 @@
 use unisono_cost::endpoint::Prices;
 use unisono_machine::network::Network;
 
-/// The seconds of a sum: a constant, and an amount for each byte.
+/// The seconds of a sum: a constant time, and a time for each byte.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Reduction {
     seconds: f64,
     seconds_per_byte: f64,
 }
 
-/// The bytes of the sum whose time gives the time for each byte.
+/// The bytes of the sum from whose time the time per byte is computed.
 const MANY: u64 = 1 << 30;
 
 impl Reduction {

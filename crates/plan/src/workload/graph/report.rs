@@ -1,4 +1,4 @@
-//! The report of a program on a machine, with the keys of the command line's JSON.
+//! The report of a program on a machine. Its keys are those of the command line's JSON.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct CollectiveRow {
     pub ratio: Option<f64>,
 }
 
-/// One step of a program, on a rank of those that end last.
+/// The report of one step of a program, as it runs on one of the ranks that end last.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GraphReport {
     pub workload: String,
@@ -76,7 +76,7 @@ pub struct GraphReport {
     pub second_opinion: Vec<OpinionRow>,
     /// The operations of unknown time, with their numbers of occurrences.
     pub unknown: BTreeMap<String, u64>,
-    /// Sentences on values that the reader assumed, and on costs that the times leave out.
+    /// Sentences on values that the reader assumed, and on costs that the times omit.
     pub notes: Vec<String>,
     /// The simulated packets; `None` at levels without packets.
     pub packets: Option<u64>,
@@ -97,8 +97,8 @@ pub(super) struct NodeTimes {
     pub events: Option<u64>,
 }
 
-/// Returns the compute time of each rank of a class: the sum over its nodes that compute. `seconds` returns the time of
-/// such a node from the indices of its class and itself.
+/// Returns the compute time of each rank of a class: the sum over its nodes that compute. `seconds(class, node)`
+/// returns the time of such a node.
 pub(super) fn computed_seconds(graph: &WorkloadGraph, class: usize, seconds: impl Fn(usize, usize) -> f64) -> f64 {
     let nodes = graph.classes[class].nodes.iter().enumerate();
     nodes.filter(|(_, node)| node.work.is_compute()).map(|(n, _)| seconds(class, n)).sum()
@@ -156,8 +156,8 @@ impl Step<'_> {
             Level::Flow => flow(&prices, &rows, overlap, seconds)?,
             Level::Packet => simulate(&prices, &rows, overlap, seconds)?,
         };
-        // A send ends before its message arrives, and a receive waits for it, so neither takes the price of the
-        // message.
+        // A send ends before its message arrives, and a receive waits for its message, so the length of neither is the
+        // price of the message.
         let lengths = graph.classes[class].nodes.iter().enumerate().map(|(number, node)| match rows[class][number] {
             Some(_) if level != Level::Model || node.work.is_message() => times[number].end - times[number].begin,
             _ => seconds(class, number),
@@ -212,7 +212,7 @@ struct Seen<'a> {
     graph: &'a WorkloadGraph,
     class: usize,
     times: &'a [Interval],
-    /// The exact seconds of each node; differences of times are rounded.
+    /// The exact seconds of each node. Differences of times would be rounded.
     lengths: Vec<f64>,
     rows: &'a [Option<usize>],
     priced: &'a [PricedCommunication],
@@ -220,8 +220,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Returns the iteration. Compute without gaps, and the communication that begins after it in program order, form a
-    /// phase; in a workload file each step is a phase.
+    /// Returns the iteration. A phase is compute without gaps, and the communication that begins after it in program
+    /// order. In a workload file each step is a phase.
     fn iteration(&self, seconds: f64) -> Iteration {
         let nodes = &self.graph.classes[self.class].nodes;
         let exposed = self.exposed();
@@ -263,7 +263,8 @@ impl Seen<'_> {
         Iteration::new(seconds, computed, phases)
     }
 
-    /// Returns the nodes in program order, if queues take them in that order, otherwise in the order of their begins.
+    /// Returns the nodes in program order if queues take them in this order, otherwise in the order in which they
+    /// begin.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.times.len()).collect();
         if self.graph.queues == Queues::AsReady {
@@ -309,7 +310,8 @@ impl Seen<'_> {
                 Work::Receive { .. } => "receive",
                 _ => priced.kind,
             };
-            // By the model, all executions of a row take the same time, so no rounded mean is needed.
+            // By the model, all executions of a row take the same time, so the exact time is used instead of a rounded
+            // mean.
             let count = of.len() as f64;
             let lengths = || of.iter().map(|&node| self.lengths[node]);
             let [seconds, slowest_seconds] = if self.is_simulated || nodes[of[0]].work.is_message() {
@@ -318,10 +320,11 @@ impl Seen<'_> {
                 [priced.seconds; 2]
             };
             let covered = spans(&mut of.iter().copied());
-            // The sum of intervals is rounded too, so the product is used if they agree.
+            // The sum of intervals is rounded too. If it agrees with the product, the product is used.
             let is_sum = (covered.seconds() - seconds * count).abs() <= ROUNDING * covered.seconds();
             let total_seconds = if is_sum { seconds * count } else { covered.seconds() };
-            // The bound of a message is for its arrival, and a receive may begin when its message is already under way.
+            // The bound of a message is a bound of its arrival. A receive may begin when its message is already under
+            // way, so its time may be below the bound.
             let ratio = priced.ratio(seconds).filter(|&ratio| match kind {
                 "send" => false,
                 "receive" => ratio >= 1.0 - ROUNDING,

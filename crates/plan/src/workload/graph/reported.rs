@@ -1,8 +1,9 @@
-//! The rank that a report shows: among ranks that end last, the first of those that compute longest.
+//! The rank that a report shows. Among the ranks that end last, it is the first of those that compute longest.
 //!
-//! Ranks that end together in a collective differ by rounding, so ends within a millionth count as equal.
+//! The ends of ranks that end together in a collective differ by rounding. So ends within a millionth are treated as
+//! equal.
 
-/// The difference between two ends, as a fraction of the latest end, up to which they count as equal.
+/// Two ends are treated as equal if their difference is at most this fraction of the latest end.
 const EQUAL: f64 = 1e-6;
 
 /// Returns the index in `ends` of the reported rank or class. `computed` returns the compute time of the rank or class

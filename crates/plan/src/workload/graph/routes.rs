@@ -61,7 +61,7 @@ pub(super) fn messages_at_once(tables: &[Vec<u32>], bytes: u64) -> Exchange {
 }
 
 impl Group {
-    /// Creates a group. `busy_ns` is the time for which each link is busy, limited to the time of the group.
+    /// Creates a group. `busy_ns` is the time for which each link is busy, which is limited to the time of the group.
     fn new(ranks: Vec<u32>, seconds: f64, busy_ns: Vec<(u32, f64)>) -> Self {
         let part = |(link, ns): (u32, f64)| (link, if seconds > 0.0 { (ns * 1e-9 / seconds).min(1.0) } else { 0.0 });
         Self { ranks, seconds, links: busy_ns.into_iter().map(part).collect() }

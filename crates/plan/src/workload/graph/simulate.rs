@@ -76,8 +76,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Returns the times of the nodes of a rank. A send lasts from the time at which its host begins it until it has
-    /// left.
+    /// Returns the times of the nodes of a rank. A send lasts from the time at which its host begins the message until
+    /// the message has left.
     fn times(&self, rank: u32) -> Vec<Interval> {
         let class = self.occurrences.class_of[rank as usize];
         let mut sent = self.hosts.sent.iter().skip(self.tasks.first_leaving(rank));
@@ -99,9 +99,9 @@ impl Seen<'_> {
         nodes.map(time).collect()
     }
 
-    /// Returns the time of a communication whose part on a rank ends at `end`. It begins when the last of the ranks
-    /// that communicate with this rank reaches it. A collective ends with the last rank of its group, because a root
-    /// that only sends ends as soon as its messages are handed over.
+    /// Returns the time of a communication whose part on a rank ends at `end`. The communication begins when the last
+    /// of the ranks that communicate with this rank reaches it. A collective ends with the last rank of its group: a
+    /// root that only sends would otherwise end as soon as it has handed over its messages.
     fn met(&self, work: &Work, rank: u32, occurrence: Occurrence, end: u64) -> (u64, u64) {
         let group = |groups: u32| self.graph.groups[groups as usize].of(rank).map_or(&[][..], |(group, _)| group);
         let others: Vec<u32> = match *work {

@@ -1,7 +1,7 @@
 //! A program as one task graph with all messages of all collectives, for the simulators of messages.
 //!
-//! A rank communicates on its first CPU and computes on its second, because switches that reduce answer on the first.
-//! If the queues work in program order, so does each CPU, and without overlap a node waits for the node before it.
+//! A rank communicates on its first CPU and computes on its second CPU, because switches that reduce use the first. If
+//! the queues work in program order, so do the CPUs. Without overlap, a node also waits for the node before it.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -26,20 +26,20 @@ const TICKS_PER_SECOND: f64 = 1e12;
 const BYTES_EACH: u128 = 96;
 /// The estimated elementary steps for each instruction or stream.
 const STEPS_EACH: u128 = 128;
-/// The most tags of messages, below the value that stands for any tag.
+/// The most tags of messages. Tags must be below the value that stands for any tag.
 const MOST_TAGS: u64 = 1 << 31;
 
 /// The task graph, and the tasks whose ends are the times of nodes.
 pub struct ProgramTasks {
     pub graph: TaskGraph,
-    /// The place on the network of each rank of the graph: the ranks of the program, then switches.
+    /// The place on the network of each rank of the graph. The ranks of the program come first, then switches.
     pub places: Vec<u32>,
     /// The watched tasks of each rank and node: the end of compute, or the start and the end of communication.
     pub watch: Vec<TaskId>,
     /// The sends of messages between pairs, for each rank in the order of its nodes. They end when the message has
     /// left.
     pub leaving: Vec<TaskId>,
-    /// For each rank, its first watched task in `watch`, and its first send in `leaving`.
+    /// For each rank, the index of its first watched task in `watch`, and of its first send in `leaving`.
     first: Vec<[usize; 2]>,
     /// For each class, the index of each node's first watched task among those of its rank.
     offsets: Vec<Vec<usize>>,
@@ -49,14 +49,14 @@ pub struct ProgramTasks {
 struct Made<'a> {
     chosen: &'a Chosen,
     proven: Verified<'static>,
-    /// The ranks that the switches have in the task graph. The switches are the last nodes of the schedule.
+    /// The ranks of the switches in the task graph. In the schedule, switches are the last nodes.
     switches: Vec<u32>,
 }
 
-/// A program whose communications have algorithms, on a machine.
+/// A program on a machine, with an algorithm for each communication.
 pub struct Scheduled<'a> {
     pub graph: &'a WorkloadGraph,
-    /// For each row, the algorithms that its groups use: one entry for each size of groups; empty for messages.
+    /// For each row, the algorithms that its groups use: one entry for each size of groups. Empty for messages.
     pub chosen: &'a [Vec<Chosen>],
     /// For each class and node, the row of its communication.
     pub rows: &'a [Vec<Option<usize>>],
@@ -96,6 +96,7 @@ struct Tags {
 /// Makes the task graph of a program. `seconds` returns the time of a node that computes.
 ///
 /// # Errors
+///
 /// Returns an error if a schedule is too large or fails its proof, there are more messages than a limit admits, or
 /// classes perform different collectives in the same groups.
 pub fn program_tasks(
@@ -279,15 +280,15 @@ impl Shared<'_> {
     ) {
         let nodes = &self.graph.classes[class].nodes;
         let mut made: Vec<[TaskId; 2]> = Vec::with_capacity(nodes.len());
-        // With queues that take ready nodes, the CPUs themselves are the queues.
+        // If queues take ready nodes, the CPUs themselves are the queues.
         let one_queue = !self.overlap && self.graph.queues == Queues::AsReady;
         // The latest node of each queue, and the latest collective.
         let (mut last, mut collective): ([Option<usize>; 2], Option<usize>) = ([None, None], None);
         for (number, node) in nodes.iter().enumerate() {
             let computes = usize::from(node.work.is_compute());
             let computed = || Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND));
-            // In one queue, compute follows a separate begin as sends do, so that both are taken in the order of their
-            // begins.
+            // If one CPU serves both, compute has a separate task for its begin, as sends have, so that the CPU takes
+            // both in the order of their begins.
             let has_begin = computes == 0 || one_queue;
             let begin = b.task(if has_begin { Task::calc(0).on(COMMUNICATES, 0) } else { computed().on(COMPUTES, 0) });
             if computes == 0 || !one_queue {
@@ -306,7 +307,7 @@ impl Shared<'_> {
             {
                 b.requires(begin, made[before][1]);
             }
-            // A node that waits for the start of a send waits until the send is posted.
+            // A node that waits for the start of a send waits for the task that posts the send.
             let mut started = begin;
             let end = match (node.work, occurrences[number]) {
                 (Work::Permute { bytes, receivers }, Some(occurrence)) => {
@@ -333,8 +334,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Returns nodes whose ends a node must await: those of [`WorkNode::after`], and in a queue in program order the
-    /// node before it. Nodes that end before others that are returned are left out.
+    /// Returns the nodes whose ends a node must wait for: the nodes in [`WorkNode::after`] and, if the queue works in
+    /// program order, the node before it in the queue. Nodes that end before other returned nodes are left out.
     fn waits(&self, node: &WorkNode, last: [Option<usize>; 2], nodes: &[WorkNode]) -> Vec<usize> {
         let named = node.after.iter().map(|&before| before as usize);
         if self.graph.queues == Queues::AsReady {
@@ -343,7 +344,7 @@ impl Shared<'_> {
         if !self.overlap {
             return last.into_iter().flatten().collect();
         }
-        // In one queue, the last node ends last.
+        // With one queue, the last of the nodes ends last.
         let computes = node.work.is_compute();
         let other = named.filter(|&before| nodes[before].work.is_compute() != computes).max();
         last[usize::from(computes)].into_iter().chain(other).collect()
@@ -406,7 +407,7 @@ fn of_made<'a>(made: &'a Made<'_>, on: &Scheduled, switches: &[u32]) -> Result<S
     Ok(part.in_switches(on.computing, &places))
 }
 
-/// Returns the rank in the graph of each node of a group's schedule.
+/// Returns, for each node of a group's schedule, its rank in the task graph.
 fn among<'a>(group: &'a [u32], made: &Made<'_>) -> std::borrow::Cow<'a, [u32]> {
     if made.switches.is_empty() { group.into() } else { [group, &made.switches].concat().into() }
 }

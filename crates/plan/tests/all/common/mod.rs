@@ -50,8 +50,8 @@ pub fn roots(kind: Kind, pes: u32) -> Vec<u32> {
     roots
 }
 
-/// Returns a function that returns whether the next test case of an algorithm for a collective with these lengths runs
-/// ([`soak::runs_often`]); the cases of other algorithms do not change the answer.
+/// Returns a function that returns true if the next test case of an algorithm for a collective with these lengths runs
+/// ([`soak::runs_often`]). The cases of other algorithms do not change its answers.
 fn thinned(algorithm: &dyn Algorithm, kind: Kind, elements: &[u64]) -> impl FnMut() -> bool {
     let named = algorithm.name().bytes().chain(kind.name().bytes());
     let mut number = named.fold(elements.iter().sum(), |seed, byte| unisono_base::mix(seed ^ u64::from(byte)));
@@ -98,7 +98,8 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
     let mut settings = algorithm.candidates(case);
     settings.push(Params::new());
     for param in algorithm.info().params {
-        // Segments of one element, of several, and of a size that divides no element; more ways than ranks.
+        // Segments of one element, of several elements, and of a size that is not a multiple of an element. More ways
+        // than ranks.
         let values: &[&str] = match param.name {
             "segment" => &["1", "40", "100"],
             "blocks" => &["1", "2", "7"],
@@ -106,7 +107,7 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
             "ways" => &["1", "2", "3", "4", "40"],
             "root" => &["middle"],
             "order" => &["levels"],
-            // This is a candidate for long vectors only.
+            // This value is a candidate for long vectors only.
             "protocol" => &["halving"],
             "broadcast" => &["binomial", "pipelined-chain", "scatter-allgather"],
             "allgather" => &["bruck", "circulant", "recursive-doubling"],
@@ -165,8 +166,8 @@ pub fn every_rank_case(
     }
 }
 
-/// Returns inputs that differ for every rank and element and, as affine maps, do not commute. For a barrier, each rank
-/// has one bit.
+/// Returns inputs that differ for every rank and element. They are affine maps, whose composition does not commute. For
+/// a barrier, each rank has one bit.
 pub fn inputs(c: &Collective) -> Vec<Vec<i64>> {
     if c.kind == Kind::Barrier {
         return (0..c.ranks).map(|rank| vec![1 << rank]).collect();

@@ -145,7 +145,7 @@ pub fn on_endpoints(seed: u64) -> Drawn {
 
 /// Draws the values of a network, as text of its file.
 fn values(draws: &mut Draws, bytes: u64) -> String {
-    // Packets are long, so that vectors have few of them.
+    // Packets are long, so that a vector consists of few packets.
     let packet = (1 << (9 + draws.below(8))).max((bytes / 256).next_power_of_two());
     let signal = draws.of(&[0, 0, 500, 2000]);
     format!(

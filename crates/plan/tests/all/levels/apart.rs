@@ -66,7 +66,7 @@ fn groups_take_the_forest_of_the_first_one() {
 #[test]
 fn groups_that_meet_share_links() {
     let machine = Machine::preset("dgx-h100-x8").unwrap();
-    // Only at their full rate are switches faster than trees among 4 GPUs.
+    // Only at their full rate, switches are faster than trees among 4 GPUs.
     let text = machine.to_toml().replace("measured_share = 0.85\n", "");
     let machine = Machine::from_toml(&text, "whole").unwrap();
     // Two groups meet in the switch of each box. A switch with a limited reduction rate serves one group at a time.

@@ -56,13 +56,13 @@ fn packets_take_at_least_the_bound() {
             assert!(bound <= seconds * (1.0 + 1e-9), "{name}, {work:?}: bound {bound} s, packets {seconds} s");
             tight += u32::from(bound > seconds / 1.2);
         }
-        // Bounds far below all times would also pass the check above.
+        // The check above would also pass for bounds far below all times, so some bounds must be near their times.
         assert!(tight * 13 > draws, "{name}: {tight} of {draws} collectives are within 20 % of their bounds");
     }
 }
 
-/// Eight groups, each with one GPU in every box, use one interface each: the bound of all is eight times that of one
-/// group, which could use all interfaces.
+/// Eight groups, each with one GPU in every box, use one interface per box each. The bound of all groups is eight times
+/// the bound of one group, which alone could use all interfaces.
 #[test]
 fn groups_across_boxes_share_their_interfaces() {
     let machine = Machine::preset("dgx-h100-x8").unwrap();

@@ -63,13 +63,14 @@ fn rates_change_when_others_begin_and_end() {
     let mut both = program(4, Vec::new(), tables, &[(&[0, 2], vec![send(0)]), (&[1, 3], vec![wait, send(1)])]);
     both.classes[1].nodes[1].after = vec![0];
     let report = step(&line(4), &both, Level::Flow, true);
-    // Of 20.16 us alone, 10.16 us are left. The link is busy for 20 of 20.16 us, so both proceed at a rate of 0.504.
+    // Of 20.16 us alone, 10.16 us are left. A message alone keeps the link busy for 20 of 20.16 us, so two messages
+    // proceed at a rate of 0.504 each.
     let together = 10.16e-6 / 0.504;
     let alone = 20.16e-6 - 0.504 * together;
     assert!((report.iteration.seconds / (10e-6 + together + alone) - 1.0).abs() < 1e-9, "{}", report.iteration.seconds);
 }
 
-/// A single group takes the time of the model, and so do groups that share no links.
+/// A single group takes the time of the model. Groups that share no links do too.
 #[test]
 fn groups_apart_take_what_the_model_says() {
     let torus = Machine::preset("torus2d-small").unwrap();

@@ -1,4 +1,4 @@
-//! Messages between pairs at the levels that time them, and identities in every report.
+//! Messages between pairs, timed at several levels, and the sums that every report must satisfy.
 
 use crate::common::{network, step as on};
 
@@ -59,7 +59,7 @@ fn waiting_pairs(r: &mut Random, most_bytes: u64, waiting: u64) -> WorkloadGraph
     tasks(nodes)
 }
 
-/// Checks the sums in a report: each moment is compute, exposed communication or waiting, and counts once.
+/// Checks the sums in a report: each moment is compute, exposed communication or waiting, and is counted once.
 fn check(report: &GraphReport) {
     let of = &report.iteration;
     let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * of.seconds.max(1e-12), "{a} and {b} of {}", of.seconds);
@@ -78,7 +78,7 @@ fn check(report: &GraphReport) {
         assert!(row.total_seconds <= most);
         (total, exposed) = (total + row.total_seconds, exposed + row.exposed_seconds);
     }
-    // Rows may be under way at the same time, and together they cover all communication.
+    // The communications of rows may overlap in time. Together they cover all communication.
     assert!(total >= of.communication_seconds - 1e-9 * of.seconds, "{total} {}", of.communication_seconds);
     assert!(exposed >= of.exposed_seconds - 1e-9 * of.seconds, "{exposed} {}", of.exposed_seconds);
 }
@@ -111,7 +111,7 @@ fn a_send_takes_until_its_message_has_left() {
     let [row] = &report.collectives[..] else { panic!("{:?}", report.collectives) };
     assert!((row.seconds - 20e-6).abs() < 1e-6, "{}", row.seconds);
     assert_eq!(row.slowest_seconds, row.seconds);
-    // The rank that sends computes for long, and ends last.
+    // The rank that sends also computes for a long time, and ends last.
     let compute = WorkNode::new("compute", Work::Compute(Compute::Measured { seconds: 1e-3 }), Vec::new());
     let program = tasks(vec![vec![send(1, 1_000_000, 0), compute], vec![receive(0, 1_000_000, 0)]]);
     for level in [Level::Model, Level::Packet] {
@@ -123,7 +123,7 @@ fn a_send_takes_until_its_message_has_left() {
 }
 
 /// Without overlap, a rank does nothing else until its message has left. Both computes run in sequence after both
-/// messages, although they do not wait for them.
+/// messages, although they do not wait for the messages.
 #[test]
 fn without_overlap_a_send_holds_its_rank() {
     let both = || vec![send(1, 1_000_000, 0), send(1, 1_000_000, 1), compute(15.0, Vec::new()), compute(5.0, vec![0])];
@@ -213,7 +213,7 @@ fn short_messages_wait_for_hosts() {
     for program in [&spread, &gathered] {
         by_levels(program, &machine, 61.0 * 2e-6 + 81e-9);
     }
-    // Among ranks, the machine's own overheads and gaps count.
+    // Among ranks, the machine's own overheads and gaps are used.
     let row = |rank: u32| (0..100).map(move |tag| if rank == 0 { send(1, 8, tag) } else { receive(0, 8, tag) });
     let program = tasks(vec![row(0).collect(), row(1).collect()]);
     let archer = Machine::preset("archer").unwrap();
@@ -275,7 +275,7 @@ fn compute_after_a_send_waits_until_its_message_has_left() {
     let one = vec![receive(0, 1_000_000, 0)];
     let program = tasks(vec![vec![send(1, 1_000_000, 0), compute(15.0, vec![0])], one.clone()]);
     by_levels(&program, &pair(""), 35e-6);
-    // A node that waits for the begin of a send begins when the send is posted, even if the only send machine is busy.
+    // A node that waits for the start of a send begins when the send is posted, even if the only send machine is busy.
     let begun = |before| WorkNode { begun: vec![before], ..compute(30.0, Vec::new()) };
     let program = tasks(vec![vec![send(1, 1_000_000, 0), begun(0)], one]);
     by_levels(&program, &pair(""), 30e-6);
@@ -284,7 +284,7 @@ fn compute_after_a_send_waits_until_its_message_has_left() {
     let program =
         tasks(vec![[both(), vec![WorkNode { begun: vec![1], ..compute(50.0, Vec::new()) }]].concat(), receives()]);
     by_levels(&program, &machine, 50e-6);
-    // A send begins when a send machine takes it, so each of the two takes 20 us.
+    // A send begins when a send machine takes the message, so each of the two sends takes 20 us.
     let program = tasks(vec![[both(), vec![compute(50.0, vec![1])]].concat(), receives()]);
     for report in by_levels(&program, &machine, 90e-6) {
         assert_eq!(report.rank, 0);
@@ -293,7 +293,7 @@ fn compute_after_a_send_waits_until_its_message_has_left() {
     }
 }
 
-/// A send in a task graph ends when it begins, so later compute overlaps with its message.
+/// A send in a task graph ends when it begins, so later compute overlaps with the message.
 #[test]
 fn sends_of_goal_are_done_when_they_start() {
     let text = "num_ranks 2\nrank 0 {\na: send 1000000b to 1 tag 0\nb: calc 15000\nb requires a\n}\n\

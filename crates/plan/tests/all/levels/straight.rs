@@ -1,10 +1,10 @@
 //! Programs simulated by packets, compared with a direct simulation of their definition.
 //!
 //! The direct simulation repeats two steps until nothing changes. First it computes, from the times at which messages
-//! arrive, when each rank posts its messages, by the rules of the program: two queues in program order, a node after
-//! the nodes that it names, the tasks of a collective after the begin of its node. Then it computes when all posted
-//! messages arrive, by a literal transcription of the rules of packets. Hosts and sums take no time on these machines,
-//! so CPUs never wait.
+//! arrive, when each rank posts its messages, by the rules of the program: there are two queues in program order, a
+//! node runs after the nodes that it names, and the tasks of a collective run after their node begins. Then it computes
+//! when all posted messages arrive, by a literal transcription of the rules of packets. Hosts and sums take no time on
+//! these machines, so CPUs never wait.
 
 use crate::common::network;
 
@@ -55,8 +55,8 @@ enum Does {
     Receive(usize),
 }
 
-/// The identity of a message: the index of its node, sender, receiver, stream, and its number among messages with
-/// these.
+/// The identity of a message: the index of its node, its sender, receiver and stream, and its number among messages
+/// with the same values of these.
 type Message = (usize, u32, u32, u32, usize);
 
 #[derive(Default)]
@@ -186,13 +186,13 @@ impl Straight {
         streams.into_values().collect()
     }
 
-    /// Returns the end of the last task in picoseconds, and whether several ranks post messages at the same time.
+    /// Returns the end of the last task in picoseconds, and true if several ranks post messages at the same time.
     fn run(&self, net: &Interconnect, messages: &[(u32, u32, u64)]) -> (u64, bool) {
         let mut arrived = vec![None; messages.len()];
         let mut posted_before = Vec::new();
         loop {
             let done = self.times(&arrived);
-            // Of the messages that a rank posts at one time, those of its first tasks leave first.
+            // Of the messages that a rank posts at one time, the messages of its earlier tasks leave first.
             let mut posted: Vec<(u64, u32, u32, usize, usize)> = Vec::new();
             for (at, task) in self.tasks.iter().enumerate() {
                 if let (Does::Send(message), Some((time, before))) = (&task.does, done[at]) {
@@ -210,7 +210,7 @@ impl Straight {
             for (&(.., message), time) in posted.iter().zip(found) {
                 arrived[message] = time;
             }
-            // Messages of a stream may overtake each other: a receive gets the first that has arrived.
+            // Messages of a stream may overtake each other. A receive gets the first message that has arrived.
             for stream in self.streams() {
                 let mut times: Vec<Option<u64>> = stream.iter().map(|&message| arrived[message]).collect();
                 times.sort_by_key(|time| time.unwrap_or(u64::MAX));
@@ -242,7 +242,7 @@ impl Case {
         step.report().unwrap().iteration.seconds
     }
 
-    /// Returns the time of the step in seconds, and whether several ranks post messages at the same time.
+    /// Returns the time of the step in seconds, and true if several ranks post messages at the same time.
     fn straight(&self) -> (f64, bool) {
         let mut prices = self.prices();
         let nodes = &self.program.classes[0].nodes;

@@ -56,8 +56,8 @@ fn an_algorithm_is_proposed_as_a_plan_lists_it() {
     assert!(apart >= 4, "the best parameters are rarely those that a user gets who names none: {apart}");
 }
 
-/// Each algorithm has its best parameters before any has its second best, and the default parameters occur; with
-/// equally many earlier parameters, each algorithm is slower than the one before.
+/// The best parameters of each algorithm come before the second best parameters of any algorithm. The first entry is
+/// the fastest proposal, and the default parameters of each algorithm occur.
 #[test]
 fn settings_try_each_algorithm_before_they_vary_one() {
     let machine = Machine::preset("archer").unwrap();
@@ -73,7 +73,7 @@ fn settings_try_each_algorithm_before_they_vary_one() {
             assert_eq!(first.best().time.seconds, best[0].best().time.seconds);
         }
         for (name, _) in &found {
-            // Open MPI's binary tree has another order than ours.
+            // The binary tree of Open MPI has another order than the default.
             let own = if *name == "binary-tree" { Params::new().with("order", "levels") } else { Params::new() };
             let usual = propose(kind, &machine, ranks, elements, name, Some(&own)).unwrap();
             assert!(usual.is_none_or(|usual| found.contains(&(name, usual.best().params.clone()))), "{name}");

@@ -20,7 +20,7 @@ impl ProgramPrices<'_> {
         if let Some(shared) = &self.shared {
             self.ports.entry((from, to)).or_insert_with(|| shared.ports(from, to));
         }
-        // Without a network, all pairs share a row; on a network, pairs with equal times do.
+        // On a network, pairs with equal times share a row. On other machines all pairs share a row.
         let shared = self.shared.as_ref().map(|shared| shared.message_seconds(from, to, bytes));
         let alike = (bytes, shared.map(f64::to_bits));
         if let Some(&row) = self.messages.get(&alike) {
@@ -46,7 +46,7 @@ impl ProgramPrices<'_> {
         Ok(row)
     }
 
-    /// Returns the seconds of a message between ranks that share no links: those of a broadcast between two ranks.
+    /// Returns the seconds of a message between ranks that share no links: the time of a broadcast between two ranks.
     fn alone(&self, pair: &[u32; 2], bytes: u64) -> Result<f64, PlanError> {
         let (dtype, elements) = whole_elements(1, bytes.max(1));
         let part = self.target.among(pair).0;
@@ -54,8 +54,8 @@ impl ProgramPrices<'_> {
         Ok(plan_best(problem, None, &Params::new())?.best().time.seconds)
     }
 
-    /// Returns the seconds for which the shortest message occupies the hosts of a pair: the CPU or the interface of
-    /// each, whichever takes longer; on a network, the host's overhead.
+    /// Returns the seconds for which the shortest message occupies the hosts of a pair: at each end the longer of the
+    /// times of CPU and interface. On a network, this is the host's overhead.
     fn overhead_seconds(&self, [from, to]: [u32; 2]) -> [f64; 2] {
         let Some(prices) = self.prices() else {
             return [self.network().map_or(0.0, |network| network.host_overhead_ns * 1e-9); 2];
@@ -69,7 +69,7 @@ impl ProgramPrices<'_> {
         let pairs: Vec<(u32, u32)> = self.graph.pairs(receivers).collect();
         let Some(&(from, to)) = pairs.first() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
         let tables = &self.graph.receivers[receivers as usize];
-        // The bound of each pair holds for all together, and that of the slowest pair is the largest.
+        // The bound of each pair holds for all pairs together. The slowest pair has the largest bound.
         let slowest = |shared: &SharedNetwork| {
             let seconds = pairs.iter().map(|&(from, to)| shared.message_seconds(from, to, bytes));
             let slowest = seconds.enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));

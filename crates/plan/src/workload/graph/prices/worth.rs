@@ -1,6 +1,6 @@
 //! The choice of collectives of a workload file that are worth a plan.
 //!
-//! A plan takes up to a hundred times as long as timing all algorithms in closed form, and shortens a step at most by
+//! A plan takes up to a hundred times as long as timing all algorithms in closed form. It shortens a step by at most
 //! the time of the collective in closed form.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use unisono_workload::{Collected, Compute, RankClass, Work};
 use super::{MOST_PLANNED, ProgramPrices};
 use crate::PlanError;
 
-/// The shortest collectives are not planned as long as together they take at most this fraction of a rank's work.
+/// The shortest collectives are not planned as long as their total time is at most this fraction of a rank's work.
 const SHARE: f64 = 0.03;
 
 impl ProgramPrices<'_> {
@@ -37,8 +37,8 @@ impl ProgramPrices<'_> {
         Ok(())
     }
 
-    /// Returns whether a collective of a workload file could be planned, but is still timed in closed form.
-    /// Only collectives of a single group of at most [`MOST_PLANNED`] ranks on a network can be planned.
+    /// Returns true if a collective of a workload file could be planned, but is still timed in closed form. Only
+    /// collectives of a single group of at most [`MOST_PLANNED`] ranks on a network can be planned.
     pub(super) fn is_open(&self, collected: &Collected) -> bool {
         let table = collected.groups as usize;
         let groups = &self.graph.groups[table];
@@ -51,8 +51,9 @@ impl ProgramPrices<'_> {
     }
 }
 
-/// Returns the rows of the collectives of a class, except for the shortest, which together take at most [`SHARE`] of
-/// its work. `seconds` returns the time of a row; collectives that `is_open` refuses only count as work.
+/// Returns the rows of the open collectives of a class. The shortest of these are left out, as long as together they
+/// take at most [`SHARE`] of the class's work. `seconds` returns the time of a row. Collectives that `is_open` refuses
+/// are part of the work, but are not returned.
 fn longest(
     class: &RankClass,
     rows: &[Option<usize>],
