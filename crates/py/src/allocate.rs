@@ -21,8 +21,8 @@ use crate::{
     machine::Machine,
 };
 
-/// A job of the first sample. `positions` lists its boards' coordinates by dimension, None if it was not placed; in two
-/// dimensions `rows` and `columns` repeat the two lists.
+/// A job of the first sample. `positions` lists the coordinates of its boards by dimension; None if the job was not
+/// placed. In two dimensions, `rows` and `columns` repeat the two lists.
 #[derive(Serialize)]
 #[serde(rename = "Job")]
 struct JobReport {
@@ -40,7 +40,7 @@ struct FirstReport {
     jobs: Vec<JobReport>,
 }
 
-/// `unisono.allocate` and `unisono allocate --json`.
+/// The report of `unisono.allocate` and `unisono allocate --json`.
 #[derive(Serialize)]
 #[serde(rename = "AllocationReport")]
 struct Report<'a> {
@@ -52,7 +52,7 @@ struct Report<'a> {
     /// The name of the rule for the sets of boards that a job may have.
     rule: &'static str,
     fail: u64,
-    /// The boards that failed in every sample. `fail` also counts boards drawn in each sample.
+    /// The boards that failed in every sample. `fail` also includes boards that are drawn in each sample.
     failed: Vec<Vec<u32>>,
     seed: u64,
     #[serde(flatten)]
@@ -235,7 +235,7 @@ pub fn admit_allocations(machine: &Machine, asked: Asked, samples: u32) -> PyRes
     admit(&places.space, &places.name, &study, samples).map_err(input)
 }
 
-/// Places the jobs of the samples with the numbers from `first` on and before `end`, around failed boards.
+/// Places the jobs of the samples with the numbers `first .. end`, around failed boards.
 #[pyfunction]
 pub fn count_allocations(
     py: Python<'_>,

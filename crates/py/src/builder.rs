@@ -18,7 +18,7 @@ pub struct Stream {
     id: u32,
 }
 
-/// Distinguishes builders, so that an operand of one builder is refused by another.
+/// Identifies a builder, so that a builder refuses the operands of another builder.
 #[derive(Clone, Copy, PartialEq)]
 struct Token(u64);
 
@@ -72,8 +72,8 @@ impl Buffer {
             input(format!("{span} is not a span of this buffer of {} elements; {accepted}", self.len))
         };
         let slice = span.cast::<PySlice>().map_err(|_| wrong())?;
-        // Python silently shortens a slice that reaches past an end. A schedule must not move fewer elements than
-        // requested.
+        // Python silently shortens a slice that reaches past an end. Such a slice is refused, because a schedule must
+        // not move fewer elements than requested.
         let end = |name: &str, default: u32| {
             let value = slice.getattr(name)?;
             if value.is_none() {
@@ -218,7 +218,7 @@ impl ScheduleBuilder {
 
     /// Adds combine(sources) -> sinks to a lane of `node` and returns the instruction's number, for `after=`.
     ///
-    /// The number of elements is that of the slices. If all operands are streams, `length` must be given. An
+    /// The number of elements is the length of the slices. If all operands are streams, `length` must be given. An
     /// instruction with 0 elements is not added: the call then returns `None`, which `after=` accepts.
     #[pyo3(signature = (node, sources, sinks, lane = None, length = None, after = None))]
     fn combine(
@@ -242,8 +242,8 @@ impl ScheduleBuilder {
         let sinks = sinks.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let len = len.ok_or_else(|| input("all operands are streams, so length= must give the number of elements"))?;
         let b = self.get()?;
-        // If a vector has fewer elements than parts, some slices are empty. Only a collective of 0 elements keeps empty
-        // instructions.
+        // If a vector has fewer elements than parts, some slices are empty. Empty instructions are kept only in a
+        // collective of 0 elements.
         if len == 0 && b.collective().elements > 0 {
             return Ok(None);
         }

@@ -11,8 +11,7 @@ use unisono_plan::{Part, Request, Root};
 
 use crate::{errors::input, machine::Machine};
 
-/// Converts a whole number. A truth value is refused, although Python treats it as a number. `what` is the argument's
-/// name.
+/// Converts a whole number. A truth value is refused, although it is a number in Python. `what` is the argument's name.
 pub fn whole(what: &str, value: &Bound<'_, PyAny>) -> PyResult<i128> {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<i128>().ok() };
     number.ok_or_else(|| input(format!("{what} is {value}; accepted is a whole number")))
@@ -30,7 +29,7 @@ pub fn index(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     u32::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u32::MAX)))
 }
 
-/// Converts text, for the arguments of constructors. For functions `unisono.base.border` explains a failed conversion.
+/// Converts text, for the arguments of constructors. For functions, `unisono.base.border` explains a failed conversion.
 pub fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.extract::<String>().map_err(|_| match value.repr() {
         Ok(shown) => input(format!("{} is not text, and the argument must be text", excerpt(&shown.to_string_lossy()))),

@@ -36,12 +36,12 @@ use crate::{
 /// The largest number of repeated tasks that the engine processes in one call.
 const MOST_REPEATED: usize = 256;
 
-/// Reads a program of tasks on one rank: takes buffers and tasks, and returns the commands of this rank.
+/// Reads a program of tasks on one rank: receives buffers and tasks, and returns the commands of this rank.
 #[pyclass(module = "unisono")]
 pub struct Discovery {
     engine: Engine,
-    /// True once a call was interrupted, which a limit or a panic does too, so that the engine has processed only a
-    /// part of a task.
+    /// True once a call was interrupted by a signal, a limit or a panic. The engine may then have processed only a part
+    /// of a task.
     broken: bool,
     /// Resubmitted tasks that the engine has not processed yet.
     repeated: Vec<TaskId>,
@@ -121,7 +121,7 @@ impl Discovery {
         Ok(number)
     }
 
-    /// Submits a task that reads the box on every rank, issues all commands, and returns the task's number.
+    /// Submits a task that reads the box on every rank. Issues all commands, and returns the task's number.
     fn fence(
         &mut self,
         py: Python<'_>,
@@ -164,8 +164,8 @@ impl Discovery {
         Ok(list)
     }
 
-    /// Returns, for each access of a task, the elements that this rank's part of the range touches: their bounding box
-    /// `(min, max)`, and the boxes that they form; empty if this rank has no part.
+    /// Returns, for each access of a task, the elements that this rank's part of the range accesses: their bounding box
+    /// `(min, max)`, and the boxes that they form. Empty if this rank has no part.
     fn views<'py>(&mut self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         let task = TaskId(task);
@@ -176,7 +176,7 @@ impl Discovery {
     }
 
     /// Divides this rank's part of a task's range into at most `devices` parts, and returns the result of `views` for
-    /// each; no part if this rank has none.
+    /// each part. Returns no parts if this rank has none.
     fn device_views<'py>(&mut self, py: Python<'py>, task: u32, devices: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         if self.engine.find_task(TaskId(task)).is_none() {
@@ -194,8 +194,8 @@ impl Discovery {
         to_python(py, &report_of(&mut self.engine))
     }
 
-    /// Returns the data moved so far, each distinct operation once; none for a discovery without `report`. `reduced`
-    /// maps each buffer whose reductions only messages carry out to the bytes that messages add to each element.
+    /// Returns the data moved so far, each distinct operation once; nothing for a discovery without `report`. `reduced`
+    /// maps each buffer that only messages reduce to the bytes that messages add to each element.
     #[pyo3(signature = (reduced=None))]
     fn moved(&mut self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
         self.take_repeated(py)?;
@@ -238,9 +238,10 @@ impl Discovery {
 }
 
 impl Discovery {
-    /// Runs a step of the engine that must not stop half-way.
+    /// Runs a step of the engine that must not stop part of the way through.
     ///
     /// # Errors
+    ///
     /// Returns an error if this or an earlier call was interrupted, or a repeated task is refused.
     fn whole<R: Send>(&mut self, py: Python<'_>, act: impl FnOnce(&mut Engine) -> R + Send) -> PyResult<R> {
         if self.broken {

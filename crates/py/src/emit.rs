@@ -44,8 +44,8 @@ pub fn emit<'py>(
     Ok(dict)
 }
 
-/// Returns sentences on what the files of a target omit or add for the collective of a schedule. With `texts`, leaves
-/// out sentences that do not apply to these written files.
+/// Returns sentences on parts of the collective of a schedule that the files of a target omit, or that they add. With
+/// `texts`, omits sentences that do not apply to these written files.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, texts = None))]
 pub fn emission_notes(schedule: &Schedule, target: &str, texts: Option<Vec<String>>) -> Vec<String> {

@@ -15,8 +15,8 @@ use crate::{
     workload_graph::WorkloadGraph,
 };
 
-/// Returns the task graph of `program`, which was read from `path`; without `program`, of the GOAL file at `path`. Its
-/// calcs are in nanoseconds.
+/// Returns the task graph of `program`, which was read from `path`. Without `program`, returns the task graph of the
+/// GOAL file at `path`. Its calcs are in nanoseconds.
 pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -> PyResult<TaskGraph> {
     if let Some(program) = program {
         return detached(py, || to_tasks(&program.0, 1e-9))?.map_err(|e| input(format!("{path}: {e}")));
@@ -26,7 +26,7 @@ pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -
 }
 
 /// Simulates the program of a GOAL file, or `program`, under LogGOPS. `parameters` are L, o and g in ticks, G and O in
-/// ticks per byte, and S in bytes, or None for the default.
+/// ticks per byte, and S in bytes. None stands for the default.
 #[pyfunction]
 #[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None,
                     program = None, ticks_per_ns = 1))]
@@ -61,7 +61,7 @@ pub fn simulate_goal(
     simulated(py, &graph, &prices, &options, f64::from(ticks_per_ns))
 }
 
-/// Converts the kind of noise and its two parameters, in nanoseconds; only `normal` uses the second.
+/// Converts the kind of noise and its two parameters, in nanoseconds. Only `normal` uses the second parameter.
 pub fn noise_of(noise: Option<(String, f64, f64)>) -> PyResult<Option<Noise>> {
     let Some((kind, a, b)) = noise else { return Ok(None) };
     match kind.as_str() {

@@ -1,4 +1,4 @@
-//! Named exceptions, and the only conversion of Rust errors and panics to them.
+//! Named exceptions, and the only place that converts Rust errors and panics to them.
 
 use std::{
     cell::RefCell,
@@ -69,7 +69,7 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Makes panics store message and source line for [`detached`] instead of printing.
+/// Makes panics store their message and source line for [`detached`] instead of printing them.
 pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| PANIC.with(|p| p.replace(info.to_string().replace('\n', " ")).clear())));
 }
@@ -82,9 +82,9 @@ pub fn end_with(error: PyErr) -> ! {
 
 /// Runs `f` without the interpreter lock. A panic becomes an exception with the panic's message.
 ///
-/// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises an exception, as
-/// Ctrl-C does, `f` ends and the exception is returned, as that of [`end_with`] is. Python handles signals in its main
-/// thread only. Work over a limit ([`unisono_base::limits`]) returns an `InputError`.
+/// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises an exception, as for
+/// Ctrl-C, `f` ends and the exception is returned. An exception of [`end_with`] is returned too. Python handles signals
+/// in its main thread only. Work over a limit ([`unisono_base::limits`]) returns an `InputError`.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
     limits::refresh();
     py.detach(|| {

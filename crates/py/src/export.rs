@@ -59,7 +59,7 @@ pub fn facts(
 }
 
 /// Returns `[{code, rank, instruction, message}]` of the first fault in a text of switch registers; the message names
-/// the switch. The list is empty if the registers agree with each other, the machine and the collective.
+/// the switch. The list is empty if the registers are consistent with each other, the machine and the collective.
 #[pyfunction]
 pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResult<Bound<'py, PyAny>> {
     let (machine, configured) =
@@ -71,8 +71,8 @@ pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResu
     }
 }
 
-/// A row of a decision table from Python. Without `last_bytes` the row has no upper limit; without `class`, a
-/// reduction's operators commute.
+/// A row of a decision table from Python. If `last_bytes` is None, the row has no upper limit. If `class` is None, the
+/// operators of a reduction commute.
 #[derive(Deserialize)]
 struct Given {
     collective: String,
@@ -105,9 +105,9 @@ impl Given {
 }
 
 /// Writes a decision table as the file of another library. Returns `{text, load, notes, left, rows}`: the file, the
-/// arguments or variables that load it, notes, sentences on rows left to the library, and the number of rows expressed
-/// at least in part. `library` has the bytes of an MPI library, or of its table of algorithms, for targets that need
-/// the table.
+/// arguments or variables that load it, notes, sentences on rows that are left to the library, and the number of rows
+/// that the file expresses at least in part. `library` has the bytes of an MPI library, or of its table of algorithms,
+/// for targets that need the table.
 #[pyfunction]
 #[pyo3(signature = (rows, target, library = None))]
 pub fn export_table<'py>(

@@ -23,8 +23,8 @@ pub fn dtypes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Dtype::ALL.iter().map(|dtype| (dtype.name(), dtype.bytes())).into_py_dict(py)
 }
 
-/// Returns `{algbw, busbw}` in GB/s by the definitions of nccl-tests; the values are None for collectives that
-/// nccl-tests lacks, and if `seconds` is 0.
+/// Returns `{algbw, busbw}` in GB/s by the definitions of nccl-tests. Both are None for collectives that nccl-tests
+/// does not define, and if `seconds` is 0.
 #[pyfunction]
 #[pyo3(signature = (collective, ranks, bytes, seconds))]
 pub fn bandwidths<'py>(
@@ -45,7 +45,7 @@ pub fn bandwidths<'py>(
     [("algbw", found.map(|b| b.algbw)), ("busbw", found.map(|b| b.busbw))].into_py_dict(py)
 }
 
-/// Returns the architecture of GPUs by the name that their driver states; None if it is not known.
+/// Returns the architecture of a GPU by the name that its driver states; None if the name is not known.
 #[pyfunction]
 pub fn gpu_architecture(name: &str) -> Option<&'static str> {
     Architecture::of_name(name).map(Architecture::name)

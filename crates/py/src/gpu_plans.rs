@@ -40,7 +40,7 @@ pub fn check_plan<'py>(
     to_python(py, &checked.map_err(|e| input(format!("{origin}: {e}")))?.report)
 }
 
-/// Returns whether a JSON text is an execution plan of MSCCL++ rather than a schedule.
+/// Returns true if a JSON text is an execution plan of MSCCL++ instead of a schedule.
 #[pyfunction]
 pub fn is_gpu_plan(py: Python<'_>, text: &str) -> PyResult<bool> {
     detached(py, || mscclpp::is_plan(text))

@@ -23,16 +23,16 @@ use crate::errors::input;
 /// The least time between two readings of the free memory.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// True if the limit on memory follows the free memory; otherwise the user has set it.
+/// True if the limit on memory follows the free memory. False if the user has set the limit.
 static FOLLOWS: AtomicBool = AtomicBool::new(true);
 
 thread_local! {
-    /// The time of the last reading of free memory, and the bytes, if known.
+    /// The time of the last reading of free memory, and the number of bytes, if known.
     static READ: Cell<Option<(Instant, Option<u64>)>> = const { Cell::new(None) };
 }
 
 /// Sets the limit on memory to 80 % of the free memory, unless the user has set a limit. The machine, the control
-/// groups and the address space bound the free memory; if none does, there is no limit.
+/// groups and the address space bound the free memory. If none of them states a bound, there is no limit.
 pub fn refresh() {
     if !FOLLOWS.load(Relaxed) {
         return;
@@ -42,7 +42,7 @@ pub fn refresh() {
     if known.is_none() {
         READ.set(Some((Instant::now(), shared)));
     }
-    // The process may change its own limit at any time.
+    // The limit on the address space is read each time, because the process may change it at any time.
     let bytes = [shared, address_space()].into_iter().flatten().min().map_or(u64::MAX, |free| free / 5 * 4);
     limits::set(bytes, limits::get().1);
 }
@@ -66,13 +66,13 @@ fn available() -> Option<u64> {
     value(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:").map(|kib| kib * 1024)
 }
 
-/// Returns the bytes that the process's control groups (version 2, and the memory controller of version 1) still allow;
+/// Returns the bytes that the process's control groups (version 2, and the memory controller of version 1) still allow:
 /// the least of all groups. `None` without a limit.
 fn unclaimed_by_groups() -> Option<u64> {
     let listed = read_to_string("/proc/self/cgroup").unwrap_or_default();
     let of = |prefix: &str| listed.lines().find_map(|line| line.split_once(prefix)).map_or("/", |(_, path)| path);
     let groups = |root: &'static str, path: &str| -> Vec<String> {
-        // Inside a container the path may be that of the host, and only the root exists here.
+        // Inside a container the path may be that of the host, and only the root folder exists in the container.
         let inner = path.trim_matches('/').split('/').filter(|part| !part.is_empty() && *part != "..");
         let mut all = vec![root.to_owned()];
         inner.for_each(|part| all.push(format!("{}/{part}", all[all.len() - 1])));
@@ -81,7 +81,7 @@ fn unclaimed_by_groups() -> Option<u64> {
     let left = |folder: String, most: &str, used: &str, cache: &str| {
         let most = number(&format!("{folder}/{most}"))?;
         let used = number(&format!("{folder}/{used}"))?;
-        // The kernel reclaims inactive file pages, so they count as free.
+        // Inactive file pages count as free, because the kernel reclaims them.
         let cached = read_to_string(format!("{folder}/memory.stat")).ok().and_then(|stat| value(&stat, cache));
         Some(most.saturating_sub(used.saturating_sub(cached.unwrap_or(0))))
     };
@@ -95,7 +95,7 @@ fn unclaimed_by_groups() -> Option<u64> {
 
 /// Returns the bytes that the limit on the process's address space leaves; None without a limit.
 ///
-/// Every call of the library needs the limit, so it is not read from a file of `/proc`, which takes 10 µs.
+/// Every call of the library reads this limit. It is not read from a file of `/proc`, which would take 10 µs.
 fn address_space() -> Option<u64> {
     let most = getrlimit(Resource::As).current?;
     let used = value(&read_to_string("/proc/self/status").ok()?, "VmSize:")? * 1024;
@@ -111,7 +111,7 @@ pub fn limits_now() -> (Option<u64>, Option<u64>) {
     (finite(bytes), finite(steps))
 }
 
-/// Returns whether the limit on memory follows the free memory.
+/// Returns true if the limit on memory follows the free memory.
 #[pyfunction]
 pub fn limits_follow() -> bool {
     FOLLOWS.load(Relaxed)
@@ -128,10 +128,11 @@ pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
     refresh();
 }
 
-/// Issues a Python warning for each important sentence that no receiver ([`note_large_work`]) takes.
+/// Makes Unisono issue a Python warning for each important sentence for which there is no receiver
+/// ([`note_large_work`]).
 pub fn warn_in_python() {
     limits::set_warn(|sentence| {
-        // If a filter turns the warning into an error, the error is dropped: the work continues.
+        // If a filter turns the warning into an error, the error is dropped, so that the work continues.
         Python::attach(|py| {
             let text = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1).unwrap_or_default();
@@ -139,7 +140,7 @@ pub fn warn_in_python() {
     });
 }
 
-/// Registers `note`, which receives a sentence about each large computation that is admitted, and all warnings; None
+/// Registers `note`, which receives all warnings, and a sentence about each large computation that is admitted. None
 /// removes the receiver.
 #[pyfunction]
 #[pyo3(signature = (note))]
@@ -147,8 +148,8 @@ pub fn note_large_work(note: Option<Py<PyAny>>) {
     limits::set_note(note.map(|note| -> limits::Note {
         Box::new(move |sentence| {
             Python::attach(|py| {
-                // An exception of `note` is dropped and the work continues. A keyboard interrupt is raised again at the
-                // next poll.
+                // An exception of `note` is dropped, and the work continues. A keyboard interrupt is raised again at
+                // the next poll.
                 if let Err(error) = note.call1(py, (sentence,))
                     && error.is_instance_of::<PyKeyboardInterrupt>(py)
                 {
@@ -160,15 +161,14 @@ pub fn note_large_work(note: Option<Py<PyAny>>) {
     }));
 }
 
-/// Returns the steps of the last counted call of this thread: the estimates that were admitted and the steps spent,
-/// together.
+/// Returns the steps of the last counted call of this thread: the sum of the admitted estimates and of the steps spent.
 #[pyfunction]
 pub fn steps_counted() -> u64 {
     limits::last_counted()
 }
 
-/// Returns an error if a sweep of `points` points exceeds a limit. `steps` is the sum of known estimates; each point
-/// adds 4 KiB of memory and 2^20 steps.
+/// Returns an error if a sweep of `points` points exceeds a limit. `steps` is the sum of the known estimates. Each
+/// point adds 4 KiB of memory and 2^20 steps.
 #[pyfunction]
 #[pyo3(signature = (points, steps))]
 pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {

@@ -15,7 +15,7 @@ use crate::{
     errors::{detached, input, to_python},
 };
 
-/// A machine and its used part; for a grid of PEs, a shape `(n,)` or `(rows, columns)`.
+/// A machine and the part of it that is used. For a grid of PEs, the part is a shape `(n,)` or `(rows, columns)`.
 #[pyclass(frozen, module = "unisono")]
 pub struct Machine {
     description: Description,
@@ -94,7 +94,7 @@ impl Machine {
         Self::new(description, convert::shape(shape)?)
     }
 
-    /// Returns the call with which pickle rebuilds the machine, also in another process.
+    /// Returns the call by which pickle rebuilds the machine, also in another process.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
         let (sides, nodes) = match &self.part {
             Part::All => (None, None),
@@ -120,7 +120,8 @@ impl Machine {
     }
 
     /// Returns a changed machine: resized to `nodes`, without the failed parts, and with `subset` or `shape` as the
-    /// part that is used. Without either, the present part stays in use. `failed` names nodes of the resized machine.
+    /// used part. Without `subset` and `shape`, the present part stays in use. `failed` names nodes of the resized
+    /// machine.
     #[pyo3(signature = (shape = None, nodes = None, subset = None, failed = None))]
     fn asked(
         &self,
@@ -248,7 +249,7 @@ impl Machine {
     }
 }
 
-/// Returns an error if the machine does not offer a means of communication. `purpose` begins the message.
+/// Returns an error if the machine does not offer a means of communication. The message begins with `purpose`.
 #[pyfunction]
 pub fn require_offer(machine: &Machine, needed: &str, purpose: &str) -> PyResult<()> {
     let needed = Means::ALL.into_iter().find(|means| means.name() == needed);

@@ -14,15 +14,15 @@ use unisono_discover::{Box3, Mapper as Description, UserMapper};
 
 use crate::{convert::index, discover::point, errors::input, symbol::trace};
 
-/// A range mapper: maps a chunk of a task's range to the part of a buffer that the chunk touches. Mappers with equal
-/// parameters are equal; a mapper made from a function equals only itself.
+/// A range mapper. It maps a chunk of a task's range to the part of a buffer that the chunk accesses. Mappers with
+/// equal parameters are equal; a mapper made from a function equals only itself.
 #[pyclass(frozen, eq, hash, module = "unisono", from_py_object)]
 #[derive(Clone, PartialEq, Hash)]
 pub struct Mapper(pub(crate) Description);
 
 #[pymethods]
 impl Mapper {
-    /// Makes a mapper, such as `Mapper("slice", dim=1)`; the parameters are those of programs in JSON.
+    /// Makes a mapper, such as `Mapper("slice", dim=1)`. The parameters are those of programs in JSON.
     #[new]
     #[pyo3(signature = (kind, **params))]
     fn new(kind: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -79,10 +79,10 @@ impl Mapper {
         }))
     }
 
-    /// Makes a mapper from a function of `(min, max, shape)`, a chunk and the buffer's shape, that returns `(min, max)`
-    /// boxes of the buffer. Points are tuples with a number for each dimension of the range or the buffer. The function
-    /// is first called with symbols, to find which arguments its result depends on; it may raise an exception on
-    /// symbols.
+    /// Makes a mapper from a function of `(min, max, shape)`: a chunk and the buffer's shape. The function returns
+    /// `(min, max)` boxes of the buffer. Points are tuples with a number for each dimension of the range or the buffer.
+    /// The function is first called with symbols, to find the arguments on which its result depends. It may raise an
+    /// exception on symbols.
     #[staticmethod]
     fn of(py: Python<'_>, name: &str, function: Py<PyAny>) -> PyResult<Self> {
         let traced = Arc::new(trace(py, &function)?);

@@ -11,7 +11,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// An exchange: a collective, or the messages of one read. `count` tasks of one name wait for equal exchanges.
+/// An exchange: a collective, or the messages of one read. `count` tasks with the same name wait for equal exchanges.
 #[pyclass(frozen, module = "unisono")]
 pub struct Moved(pub MovedData);
 
@@ -35,8 +35,8 @@ impl Moved {
         self.0.moved.count
     }
 
-    /// Returns `(from, to, elements)` of each message; empty for a reduction and for a collective, except for a
-    /// collective without reduction whose bytes exceed the count of one MPI call.
+    /// Returns `(from, to, elements)` of each message. Empty for a reduction and for a collective, except for a
+    /// collective without reduction that has more bytes than one MPI call can count.
     fn message_list(&self) -> Vec<(u32, u32, u64)> {
         self.0.moved.what.messages.clone()
     }
@@ -47,7 +47,8 @@ impl Moved {
         self.0.message_bytes()
     }
 
-    /// The name of the schedule of its messages; None for a collective that combines nothing and that a library serves.
+    /// The name of the schedule of the exchange's messages. None for a collective that combines nothing and that a
+    /// library performs.
     #[getter]
     fn schedule_name(&self) -> Option<String> {
         self.0.moved.what.direct().map(|direct| direct.name(self.0.message_bytes()))
@@ -61,13 +62,13 @@ impl Moved {
     }
 }
 
-/// Predicts the times of exchanges on a part of a machine. Of equal operations, one is timed.
+/// Predicts the times of exchanges on a part of a machine. Equal operations are timed once.
 #[pyclass(module = "unisono")]
 pub struct Pricing(Engine);
 
 #[pymethods]
 impl Pricing {
-    /// Returns the values of `ProgramTime` by key. With `by_messages`, messages between pairs of ranks also carry out
+    /// Returns the values of `ProgramTime` by key. With `by_messages`, messages between pairs of ranks also perform
     /// reductions.
     fn predict<'py>(
         &mut self,

@@ -33,7 +33,7 @@ fn prices((latency, send, reduce): (f64, f64, f64)) -> PyResult<StagePrices> {
     Ok(StagePrices { latency_ns: latency, send_ns: send, reduce_ns: reduce })
 }
 
-/// Returns the cheapest schedule of a kind (`any`: of all kinds) with its cost; None if the kind has no schedule.
+/// Returns the cheapest schedule of a kind, or of all kinds for `any`, with its cost. None if the kind has no schedule.
 #[pyfunction]
 pub fn multiplying_best(
     py: Python<'_>,
@@ -67,7 +67,7 @@ pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyR
     [("factored", found.factored), ("split", found.split), ("merge", found.merge)].into_py_dict(py)
 }
 
-/// Returns all schedules, if at most [`MOST_LISTED`]: factored, then split, then merge.
+/// Returns all schedules if there are at most [`MOST_LISTED`]: factored, then split, then merge.
 #[pyfunction]
 pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let ranks = self::ranks(ranks)?;
@@ -81,8 +81,8 @@ pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResu
     })?
 }
 
-/// Returns the best number of messages that a stage sends at once, not rounded. `ratio` is alpha_p, the delay of a
-/// message, divided by alpha_r, for which a message holds its sender.
+/// Returns the best number of messages that a rank sends at once in a stage, not rounded. `ratio` is alpha_p, the delay
+/// of a message, divided by alpha_r, the time for which a message occupies its sender.
 #[pyfunction]
 pub fn multiplying_fan_out(ratio: f64) -> PyResult<f64> {
     let best = multiplying::best_fan_out(ratio);

@@ -41,7 +41,7 @@ pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;
     let plane = detached(py, || network.topology(&network.name)?.plane())?.map_err(input)?;
-    // Each cable once, from its end with the lower link number.
+    // Each cable is listed once, from its end with the lower link number.
     let ids = || (0u32..).zip(plane.links()).filter(|(id, link)| link.back > *id);
     let once = || ids().map(|(_, link)| link);
     let dict = PyDict::new(py);
@@ -74,8 +74,8 @@ pub fn part_names(py: Python<'_>, machine: &Machine) -> PyResult<Vec<String>> {
     .map_err(input)
 }
 
-/// Reads a network from the text of another program's file, as a machine of the given name. `names` are those of the
-/// nodes of a list of cables, if it has names. The machine gets the `notes` after its own.
+/// Reads a network from the text of another program's file, as a machine of the given name. `names` are the names of
+/// the nodes of a list of cables, if it has names. The `notes` follow the machine's own notes.
 #[pyfunction]
 #[pyo3(signature = (text, origin, source, name, boxes, accelerators, names = None, notes = None))]
 #[expect(clippy::too_many_arguments, reason = "arguments of a function for Python")]
@@ -100,7 +100,7 @@ pub fn import_network(
     Machine::new(network.into(), None)
 }
 
-/// Checks whether packets can block each other for ever. Returns `{name, virtual_channels, deadlock_free, channels,
+/// Checks if packets can block each other forever. Returns `{name, virtual_channels, deadlock_free, channels,
 /// dependencies, fault}`.
 #[pyfunction]
 pub fn check_routing<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {

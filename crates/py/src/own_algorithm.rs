@@ -24,8 +24,8 @@ struct OwnAlgorithm {
     info: &'static Info,
     candidates: Vec<Params>,
     function: Py<PyAny>,
-    /// The schedule of the latest case, or the error, because a plan requests it several times: for its size, its time
-    /// and the schedule itself.
+    /// The schedule of the latest case, or its error. It is stored because a plan requests the schedule several times:
+    /// for its size, for its time and for the schedule itself.
     last: Mutex<Option<(Key, Result<Placed, AlgorithmError>)>>,
 }
 
@@ -36,7 +36,7 @@ impl Algorithm for OwnAlgorithm {
         self.info
     }
 
-    /// Checks only the collective. A case that the function refuses is refused in `build`.
+    /// Checks only the collective. `build` refuses cases that the function refuses.
     fn supports(&self, case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
         let (made, asked) = (self.info.collectives, case.collective.kind);
         if made.contains(&asked) {
@@ -63,7 +63,7 @@ impl Algorithm for OwnAlgorithm {
         }
     }
 
-    /// Returns the number of instructions; 0 if the function fails, so that the planner reports the failure.
+    /// Returns the number of instructions. Returns 0 if the function fails; the planner then reports the failure.
     fn size(&self, case: &Case, params: &Params) -> Size {
         let instructions = self.build(case, params).map_or(0, |placed| placed.schedule.instr_count() as u64);
         Size { instructions: Some(instructions), ..Size::default() }
@@ -105,7 +105,7 @@ impl OwnAlgorithm {
         });
         let Placed { schedule, placement } = made.map_err(|error| {
             Python::attach(|py| {
-                // Ctrl-C and `SystemExit` end the request, because they are no failure of the function.
+                // Ctrl-C and `SystemExit` end the request, because they are not failures of the function.
                 if !error.is_instance_of::<PyException>(py) {
                     end_with(error);
                 }
@@ -141,7 +141,8 @@ impl OwnAlgorithm {
     }
 }
 
-/// Returns the innermost line of the traceback in the function's file, such as ` at own.py:12`; empty if unknown.
+/// Returns the innermost line of the traceback that is in the function's file, such as ` at own.py:12`; an empty text
+/// if unknown.
 fn place_of(py: Python<'_>, error: &PyErr) -> String {
     let mut frames = Vec::new();
     let mut next = error.traceback(py).map(Bound::into_any);
@@ -162,8 +163,8 @@ fn place_of(py: Python<'_>, error: &PyErr) -> String {
     })
 }
 
-/// Adds an algorithm to the registry, or replaces the added one of this name: `function(case, params)` returns a
-/// schedule. `case` has `collective`, `ranks`, `elements`, `root`, `dtype`, `op` and `shape`. `params` maps names to
+/// Adds an algorithm to the registry, or replaces an added algorithm of the same name. `function(case, params)` returns
+/// a schedule. `case` has `collective`, `ranks`, `elements`, `root`, `dtype`, `op` and `shape`. `params` maps names to
 /// descriptions of the accepted values. `candidates` lists the settings that the planner compares. `wafer` and
 /// `messages` select the machines on which the algorithm runs.
 #[pyfunction]
@@ -202,7 +203,7 @@ pub fn register_algorithm(
     register(Box::new(OwnAlgorithm { info, candidates, function, last: Mutex::new(None) })).map_err(input)
 }
 
-/// Removes the registered algorithm of this name and returns whether there was one.
+/// Removes the added algorithm of this name. Returns true if there was one.
 #[pyfunction]
 pub fn unregister_algorithm(name: &str) -> bool {
     unregister(name)

@@ -55,13 +55,13 @@ impl Plan {
         self.report.model
     }
 
-    /// True if results of the collective are rounded, so that they depend on the order of combination.
+    /// True if results of the collective are rounded. They then depend on the order of combination.
     #[getter]
     fn rounds(&self) -> bool {
         self.plan.problem.collective.rounds()
     }
 
-    /// True if inputs, outputs and scratch data fit the memory of a PE; None on machines without such a limit.
+    /// True if inputs, outputs and scratch data fit into the memory of a PE; None on machines without such a limit.
     #[getter]
     fn fits_sram(&self) -> Option<bool> {
         self.report.fits_sram
@@ -74,7 +74,7 @@ impl Plan {
         to_python(py, &self.report.predicted)
     }
 
-    /// The algorithm that a communication library would choose, if requested; else None.
+    /// The algorithm that a communication library would choose, if requested; otherwise None.
     #[getter]
     fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.library)
@@ -103,30 +103,30 @@ impl Plan {
         Ok(Schedule { file, expected: None })
     }
 
-    /// Returns the digest of the expression by which the programs of a `.plan` compute all elements at every length;
-    /// None if the programs do not serve every length, use several expressions or, with `contributors`, do not use the
-    /// tree of that many logical contributors.
+    /// Returns the digest of the expression by which the programs of a `.plan` file compute all elements at every
+    /// length. None if the programs do not serve every length or use several expressions. With `contributors`, also
+    /// None if they do not use the tree of this number of logical contributors.
     #[pyo3(signature = (contributors = None))]
     fn size_class(&self, py: Python<'_>, contributors: Option<u32>) -> PyResult<Option<String>> {
         detached(py, || self.plan.size_class(contributors))?.map_err(plan_error)
     }
 
     /// Returns a certificate of the bound `cut` or, for an alltoall, `flow` as JSON: dual prices of links (of linear
-    /// programming), which together with the machine suffice to check the bound.
+    /// programming). These prices and the machine are enough to check the bound.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
         let made = detached(py, || BoundCertificate::of(&self.plan.problem))?.map_err(plan_error)?;
         Ok(made.to_json())
     }
 
-    /// Returns the trees of one root, by default the first, of the best candidate, which must be a forest: `{root,
-    /// depth, chunks, places, links, trees}`.
+    /// Returns the trees of one root of the best candidate, which must be a forest: `{root, depth, chunks, places,
+    /// links, trees}`. The default is the first root.
     #[pyo3(signature = (root = None))]
     fn forest<'py>(&self, py: Python<'py>, root: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.forest(root))?.map_err(plan_error)?)
     }
 
-    /// Returns the times of forests by depth, until a greater depth hardly helps: `{fluid_seconds, points: [{depth,
-    /// fluid_seconds, forests}]}`.
+    /// Returns the times of forests by depth, up to the depth beyond which the time hardly falls: `{fluid_seconds,
+    /// points: [{depth, fluid_seconds, forests}]}`.
     fn front<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.front())?.map_err(plan_error)?)
     }
@@ -197,8 +197,8 @@ pub fn library_choice_of<'py>(
     to_python(py, &found.map_err(plan_error)?)
 }
 
-/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: for each range of sizes the library's own algorithm with
-/// the least predicted time.
+/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: for each range of sizes, the library's own algorithm
+/// with the least predicted time.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, dtype = "f32", operator = "sum"))]
 pub fn library_sizes<'py>(

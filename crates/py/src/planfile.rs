@@ -30,8 +30,8 @@ pub enum Serves<'py> {
 /// of its measurement or None.
 type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>, Option<String>);
 
-/// Returns the bytes of a `.plan` file. `unlike_bits` marks rows of allreduces that may leave different bits on
-/// different ranks, which permits them to serve rounded results too.
+/// Returns the bytes of a `.plan` file. `unlike_bits` marks rows of allreduces that may give different bits on
+/// different ranks. The mark permits these rows to serve rounded results too.
 #[pyfunction]
 #[pyo3(signature = (rows, unlike_bits = false))]
 pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: bool) -> PyResult<Bound<'py, PyBytes>> {
@@ -103,7 +103,7 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: boo
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// Maps an error in storing a correct schedule, which MPI cannot run, to `UnsupportedError`.
+/// Maps to `UnsupportedError` an error in storing a schedule that is correct but that MPI cannot run.
 fn store_error(error: PlanError) -> PyErr {
     match error {
         PlanError::Store(why) => UnsupportedError::new_err(why.to_string()),
@@ -111,7 +111,7 @@ fn store_error(error: PlanError) -> PyErr {
     }
 }
 
-/// Proves the programs of a `.plan` file: of all rows, or of those for `ranks` ranks.
+/// Proves the programs of a `.plan` file: those of all rows, or of the rows for `ranks` ranks.
 #[pyfunction]
 #[pyo3(signature = (bytes, ranks = None))]
 pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<()> {
@@ -142,7 +142,7 @@ pub fn check_plan_file<'py>(
     Ok((rows(py, &file)?, refused, to_python(py, &bits)?))
 }
 
-/// A row of a `.plan` file; the values of a schedule are `None` if the row leaves its calls to the MPI library.
+/// A row of a `.plan` file. The values of the schedule are `None` if the row leaves its calls to the MPI library.
 #[derive(Serialize)]
 #[serde(rename = "PlanRow")]
 struct RowReport<'a> {

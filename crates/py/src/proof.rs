@@ -23,7 +23,7 @@ impl Schedule {
         proven.map_err(|proof| verify_error(py, &proof.diagnostics))
     }
 
-    /// Returns a proof with a random seed, which holds only if there are no findings about the placement either.
+    /// Returns a proof with a random seed. The proof holds only if there are no findings about the placement.
     pub fn prove(&self, method: Method) -> verify::Proof {
         self.prove_seeded(method, Seed::random())
     }
@@ -39,7 +39,7 @@ impl Schedule {
     }
 }
 
-/// The result of a proof, with its findings. As a truth value, it is true if the proof holds.
+/// The result of a proof, with its findings. Its truth value is true if the proof holds.
 #[pyclass(frozen, module = "unisono")]
 pub struct Proof {
     pub(crate) proof: verify::Proof,

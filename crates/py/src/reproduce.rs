@@ -10,8 +10,8 @@ use crate::{
     errors::{Error, detached, input},
 };
 
-/// The cycles of one step of the depth on the machine of "Near-Optimal Wafer-Scale Reduce", whose ramp latency T_R is
-/// 2.
+/// The cycles that each message in the longest chain costs, on the machine of "Near-Optimal Wafer-Scale Reduce", whose
+/// ramp latency T_R is 2.
 const DEPTH_CYCLES: f64 = 5.0;
 
 /// Returns the best tree to reduce a vector on a line of PEs: `{depth, contention, energy, cycles}`; zeros if there is
@@ -36,7 +36,7 @@ pub fn auto_gen<'py>(
     Ok(dict)
 }
 
-/// Returns by algorithm the cycles of Eq. 1 of "Near-Optimal Wafer-Scale Reduce", or of an algorithm's more precise
+/// Returns, by algorithm, the cycles by Eq. 1 of "Near-Optimal Wafer-Scale Reduce", or of an algorithm's more precise
 /// formula, divided by the bound of Lemma 5.5, for P = 2..=pes_max (rows) and vector lengths in wavelets (columns).
 #[pyfunction]
 pub fn reduce_optimality<'py>(

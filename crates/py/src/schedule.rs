@@ -168,8 +168,9 @@ impl Schedule {
     /// On a wafer, node k is on PE k of the machine's shape. Without a shape the schedule keeps its grid; without a
     /// grid it is placed on a row. On a network, rank k is on accelerator `places[k]`, or on accelerator k of the part
     /// that the machine's shape selects. Without places and shape, the schedule keeps its placement on the same
-    /// machine; on another machine it takes the part with the same shape, else the first accelerators. On switches that
-    /// reduce, the schedule keeps its placement, which must be on the part that the machine selects, if any.
+    /// machine. On another machine it takes the part with the same shape or, if there is none, the first accelerators.
+    /// On switches that reduce, the schedule keeps its placement, which must be on the part that the machine selects,
+    /// if any.
     #[pyo3(signature = (machine, places = None))]
     fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let description = machine.description();
@@ -192,7 +193,7 @@ impl Schedule {
     }
 
     /// Proves the schedule and checks its placement. `method` is auto, exact or fingerprint. `seed` repeats an earlier
-    /// proof; without it the operating system seeds the random numbers.
+    /// proof. Without `seed`, the operating system seeds the random numbers.
     #[pyo3(signature = (method = "auto", seed = None))]
     fn verify(&self, py: Python<'_>, method: &str, seed: Option<&str>) -> PyResult<Proof> {
         let method: Method = method.parse().map_err(input)?;
@@ -257,7 +258,8 @@ impl Schedule {
     }
 
     /// Runs the schedule on one input array for each rank and returns the outputs. `chunk` elements move at a time
-    /// (None: whole spans). Lanes advance in a random order by `seed`. Arrays of bf16 values have the type float32.
+    /// (None: whole spans). `seed` determines the random order in which lanes advance. Arrays of bf16 values have the
+    /// type float32.
     #[pyo3(signature = (inputs, chunk = None, seed = None))]
     fn interpret<'py>(
         &self,
@@ -293,7 +295,7 @@ impl Schedule {
     }
 }
 
-/// Makes a Python string. Unlike the usual conversion, a failed allocation returns an error and does not panic.
+/// Makes a Python string. In contrast to the usual conversion, a failed allocation returns an error instead of a panic.
 fn large<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     PyString::from_bytes(py, text.as_bytes())
 }

@@ -51,7 +51,7 @@ pub fn simulate(
     done.map(Simulation).map_err(|e| failed(py, e))
 }
 
-/// Proves schedules of one machine and runs them together from the same time on.
+/// Proves schedules on one machine and runs them together. All schedules start at the same time.
 #[pyfunction]
 pub fn simulate_beside(py: Python<'_>, schedules: Vec<PyRef<'_, Schedule>>) -> PyResult<Vec<Simulation>> {
     let proven = schedules.iter().map(|schedule| ready(py, schedule)).collect::<PyResult<Vec<_>>>()?;

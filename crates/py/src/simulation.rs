@@ -30,7 +30,7 @@ impl Simulation {
         self.0.seconds
     }
 
-    /// The time in nanoseconds, without the rounding of its conversion to `seconds`.
+    /// The time in nanoseconds, before its conversion to `seconds` rounds it.
     #[getter]
     fn nanoseconds(&self) -> f64 {
         self.0.nanoseconds
@@ -119,7 +119,7 @@ impl Simulation {
         Ok(dict)
     }
 
-    /// The metric of that name if it is a count; needs no NumPy.
+    /// The value of the metric with this name if it is a count. This needs no NumPy.
     fn count(&self, name: &str) -> Option<u64> {
         self.0.metrics.iter().find_map(|(of, value, _)| match value {
             Value::Count(count) if *of == name => Some(*count),

@@ -1,5 +1,5 @@
-//! A symbol that a mapper's function receives in place of a number, which shows how its result depends on its
-//! arguments.
+//! A symbol that a mapper's function receives instead of a number. It shows how the result of the function depends on
+//! its arguments.
 
 use pyo3::{
     exceptions::{PyException, PyTypeError},
@@ -9,7 +9,8 @@ use pyo3::{
 use unisono_discover::{LinearForm, SymbolicBox, Traced};
 
 /// A linear form in a chunk's corners and a buffer's shape. Symbols and integers can be added and subtracted, and
-/// symbols can be negated and multiplied by an integer; every other operation, also a comparison, raises `TypeError`.
+/// symbols can be negated and multiplied by an integer; every other operation, including a comparison, raises
+/// `TypeError`.
 #[pyclass(frozen, module = "unisono", skip_from_py_object)]
 struct Symbol(LinearForm);
 
@@ -82,7 +83,8 @@ impl Symbol {
 }
 
 /// Traces a mapper's function: calls it with symbols for each number of dimensions. If the function raises an
-/// exception, nothing is known for these numbers of dimensions; exceptions that end the program are raised again.
+/// exception, the dependence is unknown for this number of dimensions. Exceptions that end the program are raised
+/// again.
 pub(crate) fn trace(py: Python<'_>, function: &Py<PyAny>) -> PyResult<Traced> {
     Traced::of(|low, high, shape| {
         let point = |forms: &[LinearForm]| PyTuple::new(py, forms.iter().map(|form| Symbol(*form)));

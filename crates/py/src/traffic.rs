@@ -20,7 +20,7 @@ use crate::{
     workload_graph::WorkloadGraph,
 };
 
-/// Returns the largest injection rate of an accelerator, the sum of all planes, in bytes per second.
+/// Returns the largest injection rate of an accelerator, summed over all planes, in bytes per second.
 #[pyfunction]
 pub fn injection(machine: &Machine) -> PyResult<f64> {
     let network = network_of(machine)?;
@@ -55,9 +55,9 @@ pub fn simulate_network_goal(
     )
 }
 
-/// Simulates traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` for each
-/// ordered pair, or a `permutation` drawn by `seed`, with `messages` messages of `bytes` from each accelerator (without
-/// effect on `alltoall`).
+/// Simulates traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` bytes for each
+/// ordered pair, or a `permutation` drawn by `seed`, with `messages` messages of `bytes` bytes from each accelerator.
+/// `messages` has no effect on `alltoall`.
 #[pyfunction]
 pub fn traffic_packets(
     py: Python<'_>,
@@ -82,8 +82,8 @@ pub fn traffic_packets(
     simulated(py, network, &interconnect, &graph.map_err(input)?, &options)
 }
 
-/// Returns an error if the simulation of the traffic would exceed a limit. The check precedes the task graph, which
-/// takes most of the memory.
+/// Returns an error if the simulation of the traffic would exceed a limit. The check is before the build of the task
+/// graph, which takes most of the memory.
 fn admit(
     pattern: &str,
     accelerators: u32,
@@ -94,7 +94,7 @@ fn admit(
 ) -> PyResult<()> {
     let of_message = bytes.div_ceil(u64::from(interconnect.planes.max(1)));
     if of_message.div_ceil(u64::from(interconnect.timing.packet_bytes)) > u64::from(u32::MAX) {
-        // The simulator reports that it cannot number the packets of such a message.
+        // In this case the simulator reports that it cannot number the packets of such a message.
         return Ok(());
     }
     let others = u64::from(accelerators.saturating_sub(1));
@@ -132,8 +132,8 @@ pub fn traffic_flows<'py>(
     Ok((fluid.makespan_ps / TICKS_PER_NS, finish, fluid.busiest_bytes, begin.elapsed().as_secs_f64()))
 }
 
-/// Returns for each pair of accelerators the links of its message: the index in a plane, and the fraction of the
-/// message there if every node splits evenly among permitted hops.
+/// Returns, for each pair of accelerators, the links of its message, each with its index in a plane and the fraction of
+/// the message on it. Every node is assumed to split the message evenly among the permitted hops.
 #[pyfunction]
 pub fn message_routes(py: Python<'_>, machine: &Machine, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Vec<(u32, f64)>>> {
     let network = whole_network(machine, "messages are sent")?;
@@ -142,8 +142,8 @@ pub fn message_routes(py: Python<'_>, machine: &Machine, pairs: Vec<(u32, u32)>)
     detached(py, || network::flow::routes(&interconnect, &pairs))
 }
 
-/// Simulates messages `(from, to, bytes)` between accelerators, all posted at once. `slow` lists links and the fraction
-/// of its rate that each has in every plane. Packets take the same routes as without slow links.
+/// Simulates messages `(from, to, bytes)` between accelerators, which are all posted at once. `slow` lists links, each
+/// with the fraction of its rate that it has in every plane. Packets take the same routes as without slow links.
 #[pyfunction]
 #[pyo3(signature = (machine, messages, slow = Vec::new(), seed = 0))]
 pub fn simulate_messages(

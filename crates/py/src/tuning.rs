@@ -16,8 +16,8 @@ use crate::{
     plan::Plan,
 };
 
-/// The measurement of a contender at a size: plan (None for the library), time, rounds won, and whether the calls ran
-/// as planned, so that it counts.
+/// The measurement of a contender at a size: its plan (None for the library), its time, the rounds that it won, and
+/// true if its calls ran as planned, so that the measurement counts.
 #[derive(FromPyObject)]
 pub struct Contender<'py> {
     plan: Option<PyRef<'py, Plan>>,
@@ -50,7 +50,7 @@ fn cells(given: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<Cell> {
     given.into_iter().map(cell).collect()
 }
 
-/// Returns the first and the last size, in bytes, that share a plan with this size.
+/// Returns the first and the last size, in bytes, of the sizes that share a plan with this size.
 #[pyfunction]
 pub fn size_class(bytes: u64) -> (u64, u64) {
     let class = SizeClass::of(bytes);
@@ -77,9 +77,9 @@ pub fn plan_size_class(
     made.map_err(plan_error)
 }
 
-/// Returns algorithms with settings of their parameters: each algorithm with its best setting by the model, best
-/// algorithm first, then each with its second-best setting, and so on. `target` is the format of the file that states
-/// them.
+/// Returns algorithms with values of their parameters: first each algorithm with its best values by the model, best
+/// algorithm first, then each algorithm with its second-best values, and so on. `target` is the format of the file that
+/// states the values.
 #[pyfunction]
 pub fn settings(
     py: Python<'_>,
@@ -140,9 +140,9 @@ pub fn chosen(measured: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<&'static st
     tuning::chosen(&cells(measured, rounds)).into_iter().map(tuning::Contender::name).collect()
 }
 
-/// Returns the regions of the decision table of one collective for the numbers of ranks up to the largest measured,
-/// from contenders by number of ranks and element count. Without `best`, numbers of ranks between the measured numbers
-/// use the parameters of measured plans.
+/// Returns the regions of the decision table of one collective, for the numbers of ranks up to the largest measured
+/// number. The contenders are given by number of ranks and element count. Without `best`, numbers of ranks between the
+/// measured numbers use the parameters of measured plans.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the measurements of a family")]
 pub fn tuned_regions(

@@ -32,14 +32,14 @@ type Case = (Py<Machine>, Option<(f64, f64)>, Option<BTreeMap<String, String>>);
 /// A [`Case`] after its kinds of collectives were checked.
 type Named = (Py<Machine>, Option<(f64, f64)>, BTreeMap<&'static str, String>);
 
-/// A program that computes and communicates, and the workload that it comes from, if any.
+/// A program that computes and communicates, and the workload from which it was made, if any.
 #[pyclass(frozen, module = "unisono")]
 pub struct WorkloadGraph(pub(crate) Graph, pub(crate) Option<Workload>);
 
 #[pymethods]
 impl WorkloadGraph {
-    /// Reads a program from files, each with its name for messages. A program of tasks runs among `ranks`; other files
-    /// state their ranks.
+    /// Reads a program from files, each with its name for messages. A program of tasks runs among `ranks` ranks; other
+    /// files state their number of ranks.
     #[staticmethod]
     #[pyo3(signature = (files, strict = false, ranks = None))]
     fn read(py: Python<'_>, files: Vec<SourceFile>, strict: bool, ranks: Option<u32>) -> PyResult<Self> {
@@ -100,8 +100,8 @@ impl WorkloadGraph {
         self.1.as_ref().and_then(Workload::copies)
     }
 
-    /// Discovers the communication of a program of tasks among `ranks`. `reduced` maps each buffer whose reductions
-    /// only messages carry out to the bytes that messages add to each element.
+    /// Discovers the communication of a program of tasks among `ranks`. `reduced` maps each buffer that only messages
+    /// reduce to the bytes that messages add to each element.
     #[staticmethod]
     #[pyo3(signature = (tasks, name, ranks, strict = false, reduced = None))]
     fn of_tasks(
@@ -153,7 +153,8 @@ impl WorkloadGraph {
     }
 
     /// Times one step on a machine. The rates of the accelerator are operations and bytes of memory per second; without
-    /// them the rates of the machine file apply. `algorithms` maps a kind to the algorithm of all its collectives.
+    /// them, the rates of the machine file apply. `algorithms` maps a kind of collective to the algorithm of all
+    /// collectives of this kind.
     #[pyo3(signature = (machine, accelerator = None, overlap = true, level = "model", algorithms = None))]
     fn time<'py>(
         &self,
@@ -199,7 +200,7 @@ impl WorkloadGraph {
                 report.notes.extend(note);
                 Ok(report)
             };
-            // Each case has its own count of steps, compared with the limit.
+            // The steps of each case are counted separately, and compared with the limit.
             parallel::map_long(&cases, |case| counted(|| step(case))).collect()
         })?;
         let reported = |timed: Result<GraphReport, RunError>| {
@@ -222,7 +223,7 @@ fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<(Part, Opti
         (Part::All, Some(workload), Some(network)) => {
             let topology = network.topology(&network.name)?;
             let named = |e: WorkloadError| e.with_boxes_named(network);
-            // Boxes do not form rows of a grid: ranks fill them in order.
+            // Boxes do not form rows of a grid, so ranks fill boxes in order.
             if in_order(&*network.whole_topology(&network.name)?) {
                 let line = [topology.accelerators()];
                 let in_order = || places(workload, &network.name, &line).map(Part::Places).map_err(named);
@@ -235,7 +236,7 @@ fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<(Part, Opti
     }
 }
 
-/// Returns whether ranks fill a network in order. Boxes do not form rows of a grid.
+/// Returns true if ranks fill a network in order. Boxes do not form rows of a grid.
 fn in_order(topology: &dyn Topology) -> bool {
     topology.name() == "boxes"
 }

@@ -47,8 +47,8 @@ pub(crate) fn point(what: &str, value: &Bound<'_, PyAny>, missing: i64) -> PyRes
     Ok(full)
 }
 
-/// Converts the range and the accesses `(buffer, mode, mapper)` of a task; the last argument is its offset, granularity
-/// and split.
+/// Converts the range and the accesses `(buffer, mode, mapper)` of a task. The last argument is the task's offset,
+/// granularity and split.
 pub(super) fn submitted(
     name: &str,
     sizes: &Bound<'_, PyAny>,

@@ -9,8 +9,8 @@ use super::{Discovery, refused};
 use crate::errors::detached;
 
 impl Discovery {
-    /// Returns this rank's commands since the last call, each with the name of the schedule of its messages, if it has
-    /// one; see `Discovery.commands` of Python.
+    /// Returns this rank's commands since the last call, each with the name of the schedule of its messages, if there
+    /// is one. See `Discovery.commands` of Python.
     pub fn take(&mut self, py: Python<'_>, prove: bool) -> PyResult<Vec<(Command, Option<Arc<str>>)>> {
         self.take_repeated(py)?;
         let (reads, commands) = (self.engine.take_reads(), self.engine.take_commands());

@@ -11,8 +11,8 @@ use unisono_discover::{Box3, Discovery as Engine, Operation as Found, Region};
 /// The largest number of cached objects of each kind. A full cache is emptied.
 const MOST_KEPT: usize = 1 << 16;
 
-/// The cached objects. Regions and operations are found by the address of the Rust value, which is kept alive, so that
-/// no other value gets its address.
+/// The cached objects. Regions and operations are found by the address of their Rust value. The cache keeps the value
+/// alive, so that no other value gets its address.
 #[derive(Default)]
 pub struct Converted {
     regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,

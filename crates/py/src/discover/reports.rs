@@ -46,7 +46,7 @@ pub fn discover_moved<'py>(
     Ok((to_python(py, &report)?, moved.into_iter().map(Moved).collect()))
 }
 
-/// Returns how many tasks of an example rank 0 reads per second: the largest rate of `rounds` runs.
+/// Returns the number of tasks of an example that rank 0 reads per second: the largest rate of `rounds` runs.
 #[pyfunction]
 pub fn discovery_rate(
     py: Python<'_>,

@@ -49,7 +49,8 @@ impl TaskList {
     }
 
     /// Adds a task and returns its number, like `Discovery.task`. `operations` is the number of arithmetic operations
-    /// for one point of the range, if known. With `on_host` the kernel runs on the host even if processes have devices.
+    /// for one point of the range, if known. If `on_host` is true, the kernel runs on the host even if processes have
+    /// devices.
     #[pyo3(signature = (
         name, sizes, accesses, offset=None, granularity=None, split="1d", operations=None, on_host=false
     ))]

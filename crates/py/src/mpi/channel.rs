@@ -1,5 +1,5 @@
 //! [`Channel`], which makes a program's planned calls on one communicator, and [`LibraryCall`], a call that the MPI
-//! library carries out.
+//! library performs.
 
 use std::{
     cell::Cell,
@@ -14,7 +14,7 @@ use unisono_taskrun::{
 use super::run_error;
 use crate::{errors::detached, tasks::Raised};
 
-/// A private duplicate of a communicator, with the plans added to it.
+/// A private duplicate of a communicator, with the plans that were added to it.
 #[pyclass(frozen, module = "unisono")]
 pub struct Channel(Engine);
 
@@ -56,8 +56,8 @@ impl Channel {
         self.0.add(&Calls(py), plan, anywhere).map_err(|Raised(error)| error)
     }
 
-    /// Returns the index of the row of a plan that serves a call, or the reason why no row does. `unit` is the size of
-    /// an element in bytes.
+    /// Returns the index of the row of a plan that serves a call, or the reason why no row serves it. `unit` is the
+    /// size of an element in bytes.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype = 0, op = None))]
     #[expect(clippy::too_many_arguments, reason = "what all ranks of a call know")]
     fn find(
@@ -77,8 +77,8 @@ impl Channel {
         })
     }
 
-    /// Begins a call that a row serves ([`Channel::find`]), and returns whether the call is complete. With `wait`,
-    /// first polls until the call is complete. With `in_place` the input is in the output's array.
+    /// Begins a call that a row serves ([`Channel::find`]). Returns true if the call is complete. With `wait`, first
+    /// polls until the call is complete. With `in_place`, the input is in the array of the output.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype, op, given, got, in_place, wait))]
     #[expect(clippy::too_many_arguments, reason = "a call and its memory")]
     fn start(
@@ -101,20 +101,20 @@ impl Channel {
         self.0.start(&Calls(py), &arguments, (given, got), in_place, wait).map_err(|Raised(error)| error)
     }
 
-    /// Advances the call under way and returns whether the call is complete: true also if there is none, false while
-    /// another thread advances the call.
+    /// Advances the call under way. Returns true if the call is complete, or if there is no call; false while another
+    /// thread advances the call.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.poll(&Calls(py)).map_err(|Raised(error)| error)
     }
 
-    /// Frees the communicator, unless MPI has ended. All ranks call this together, with no call under way, and no call
+    /// Frees the communicator, unless MPI has ended. All ranks call this together, while no call is under way. No call
     /// can follow.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(&Calls(py)).map_err(|Raised(error)| error)
     }
 }
 
-/// A call that the MPI library carries out, given by the handle of its request. `held` keeps the memory and the request
+/// A call that the MPI library performs, given by the handle of its request. `held` keeps the memory and the request
 /// alive.
 #[pyclass(frozen, module = "unisono")]
 pub struct LibraryCall(LibraryRequest);
@@ -126,8 +126,7 @@ impl LibraryCall {
         LibraryRequest::new(request, Box::new(held)).map(Self).map_err(run_error)
     }
 
-    /// Advances the call and returns whether the call is complete. Returns false while another thread advances the
-    /// call.
+    /// Advances the call. Returns true if the call is complete; false while another thread advances the call.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.poll(&Calls(py)).map_err(|Raised(error)| error)
     }
@@ -166,7 +165,7 @@ fn memory(array: &Bound<'_, PyAny>) -> PyResult<CallMemory> {
     let buffer = PyUntypedBuffer::get(array)?;
     let (address, bytes) = (buffer.buf_ptr().cast(), buffer.len_bytes());
     let (contiguous, writable) = (buffer.is_c_contiguous(), !buffer.readonly());
-    // SAFETY: the buffer keeps its memory valid while it lives.
+    // SAFETY: the buffer keeps its memory valid as long as it exists.
     Ok(unsafe { CallMemory::new(address, bytes, contiguous, writable, Box::new(buffer)) })
 }
 

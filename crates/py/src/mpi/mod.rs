@@ -16,7 +16,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether a switch of the environment is on, and a message about a value that means neither on nor off.
+/// Returns true if a switch of the environment is on, and a message if its value means neither on nor off.
 #[pyfunction]
 pub fn is_switched_on(name: &str) -> (bool, Option<String>) {
     let mut complaint = None;

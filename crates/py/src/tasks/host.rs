@@ -31,7 +31,7 @@ impl From<PyErr> for Raised {
     }
 }
 
-/// The Python tuple of a command, for traces and devices, and the trace's event while the command runs.
+/// The Python tuple of a command, for traces and devices. Also the event of the trace while the command runs.
 pub struct Details {
     pub tuple: Py<PyTuple>,
     pub event: Option<Py<PyAny>>,

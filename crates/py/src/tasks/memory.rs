@@ -13,7 +13,7 @@ use crate::{
     mpi::{lock, run_error},
 };
 
-/// The arrays of a program of tasks, and a communicator on which nothing else uses the same tags.
+/// The arrays of a program of tasks, and a communicator on which no other code uses the same tags.
 #[pyclass(frozen, module = "unisono")]
 pub struct TaskMemory {
     pub(super) memory: Arc<Memory<Mpi>>,
@@ -22,8 +22,8 @@ pub struct TaskMemory {
 
 #[pymethods]
 impl TaskMemory {
-    /// Makes a memory without arrays. `largest` is the longest message in bytes. With `by_messages`, messages between
-    /// pairs replace all collectives.
+    /// Makes a memory without arrays. `largest` is the length of the longest message in bytes. With `by_messages`,
+    /// messages between pairs replace all collectives.
     #[new]
     fn new(comm: usize, largest: usize, by_messages: bool) -> PyResult<Self> {
         let memory = Mpi::on(comm).and_then(|layer| Memory::new(layer, largest)).map_err(run_error)?;
@@ -36,8 +36,8 @@ impl TaskMemory {
         Ok(())
     }
 
-    /// Returns the messages begun since the last call as `(sent, other rank, bytes)`. The first call returns none and
-    /// starts the recording.
+    /// Returns the messages that began since the last call, as `(sent, other rank, bytes)`. The first call returns no
+    /// messages and starts the recording.
     fn begun(&self) -> Vec<(bool, u32, usize)> {
         self.memory.begun()
     }
@@ -55,14 +55,14 @@ impl TaskMemory {
 }
 
 impl TaskMemory {
-    /// Takes the routes out of the memory until the result is dropped. No lock is held meanwhile, because functions of
-    /// Python run.
+    /// Takes the routes out of the memory until the result is dropped. No lock is held in the meantime, because
+    /// functions of Python run.
     pub(super) fn take_routes(&self) -> TakenRoutes<'_> {
         TakenRoutes { home: &self.routes, routes: mem::take(&mut *lock(&self.routes)) }
     }
 }
 
-/// The routes taken from a memory, returned to the memory on drop, also after a panic.
+/// The routes taken from a memory. They return to the memory on drop, also after a panic.
 pub(super) struct TakenRoutes<'a> {
     home: &'a Mutex<Routes>,
     pub(super) routes: Routes,
@@ -84,8 +84,8 @@ fn array(data: &Bound<'_, PyAny>, shape: &[usize], element_bytes: usize) -> PyRe
     Ok(unsafe { Array::new(buffer.buf_ptr().cast(), layout, Box::new(buffer)) })
 }
 
-/// The operator that combines an array's partial results: `operator` is its code, or None if elements have several
-/// operators. `datatype` and `op` are handles of MPI, or None if MPI does not combine the elements.
+/// The operator that combines an array's partial results: `operator` is the code of the operator, or None if elements
+/// have several operators. `datatype` and `op` are handles of MPI, or None if MPI does not combine the elements.
 #[pyclass(frozen, module = "unisono")]
 pub struct Reducing(pub Engine);
 

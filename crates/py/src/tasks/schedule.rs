@@ -22,8 +22,8 @@ pub struct TaskSchedule {
 
 #[pymethods]
 impl TaskSchedule {
-    /// Takes from `discovery` this rank's commands since the last call, with proved messages. `detailed`, or a `trace`,
-    /// adds the Python tuples that devices and traces need.
+    /// Takes from `discovery` this rank's commands since the last call, with proved messages. If `detailed` is true, or
+    /// a `trace` is given, adds the Python tuples that devices and traces need.
     #[new]
     fn new(
         py: Python<'_>,
@@ -58,7 +58,7 @@ impl TaskSchedule {
         Err(Error::new_err("another thread works with this run, which is prepared before its first step"))
     }
 
-    /// True if no exchange is under way; no exchange can then begin before the next kernel has ended. False while
+    /// True if no exchange is under way. No exchange can then begin before the next kernel has ended. False while
     /// another thread works with the schedule.
     #[getter]
     fn idle(&self) -> bool {
@@ -71,15 +71,15 @@ impl TaskSchedule {
         self.run.waiting()
     }
 
-    /// Completes the exchanges that are over and begins those that may begin, without waiting. Returns whether there
-    /// were any.
+    /// Completes the exchanges that are over and begins the exchanges that may begin, without waiting. Returns true if
+    /// there were any.
     fn advance(&self, py: Python<'_>) -> PyResult<bool> {
         self.run.advance(&self.host(py)).map_err(|Raised(error)| error)
     }
 
-    /// Carries out all commands, after [`Self::prepare`] found routes, and returns when all data was sent, or if
-    /// another thread works with the schedule. `execute` receives the number of a task, and its command if `detailed`,
-    /// and runs the kernel, within the context manager `attendant` while exchanges are under way.
+    /// Runs all commands, after [`Self::prepare`] has found routes. Returns when all data was sent, or if another
+    /// thread works with the schedule. `execute` receives the number of a task, and its command if `detailed`, and runs
+    /// the kernel. While exchanges are under way, it runs within the context manager `attendant`.
     fn carry_out(&self, py: Python<'_>, execute: &Bound<'_, PyAny>, attendant: &Bound<'_, PyAny>) -> PyResult<()> {
         let host = PythonHost { kernels: Some((execute, attendant)), ..self.host(py) };
         self.run.carry_out(&host).map_err(|Raised(error)| error)

@@ -1,4 +1,4 @@
-//! `WorldCall`, a collective on an array that a plan of a `World` carries out.
+//! `WorldCall`, a collective on an array that a plan of a `World` performs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl WorldCall {
         self.call.kind.name()
     }
 
-    /// The number of elements of one rank's part or of the vector; of bytes unless the call combines.
+    /// The number of elements of one rank's part or of the vector. If the call does not combine, the number of bytes.
     #[getter]
     fn count(&self) -> usize {
         self.call.count
@@ -50,14 +50,14 @@ impl WorldCall {
         self.call.result_bytes()
     }
 
-    /// The offset in the array of the input in bytes, if the call reads the input there.
+    /// The offset of the input in the array, in bytes, if the call reads the input from the array.
     #[getter]
     fn at(&self) -> Option<usize> {
         self.call.at()
     }
 
-    /// The offset in the array of the result in bytes, if the call may write the result there while nothing else
-    /// accesses the array.
+    /// The offset of the result in the array, in bytes, if the call may write the result to the array while nothing
+    /// else accesses the array.
     #[getter]
     fn in_place(&self) -> Option<usize> {
         self.call.in_place()
@@ -67,7 +67,7 @@ impl WorldCall {
     fn pack(&self, py: Python<'_>, into: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = octets(into, self.call.bytes(), true)?;
         let address = buffer.buf_ptr().expose_provenance();
-        // SAFETY: the array has these bytes, and the caller has made it for this call alone.
+        // SAFETY: the array has this number of bytes, and the caller has made it for this call alone.
         py.detach(|| unsafe { self.call.pack(&self.array, std::ptr::with_exposed_provenance_mut(address)) });
         Ok(())
     }
@@ -76,7 +76,7 @@ impl WorldCall {
     fn unpack(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = octets(result, self.call.result_bytes().unwrap_or(self.call.bytes()), false)?;
         let address = buffer.buf_ptr().expose_provenance();
-        // SAFETY: as above; the call is over, so nothing writes the array.
+        // SAFETY: the array has this number of bytes. The call is over, so nothing writes the array.
         py.detach(|| unsafe { self.call.unpack(&self.array, std::ptr::with_exposed_provenance(address)) });
         Ok(())
     }
