@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::{InstrId, NodeId};
 
-/// One finding. `rank` and `instruction` are the ids of the node and of the `combine` instruction that it concerns, as
-/// in the text form of a schedule; `None` if it concerns none.
+/// One finding. `rank` and `instruction` are the ids of the node and of the `combine` instruction to which it applies,
+/// as in the text form of a schedule. `None` if it applies to no node or no instruction.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Diagnostic {
     pub code: &'static str,
@@ -22,8 +22,8 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Collects findings; keeps the first `Diagnostics::KEPT` and counts the rest, so that a schedule with many faults does
-/// not fill the memory.
+/// Collects findings. It keeps the first `Diagnostics::KEPT` findings and counts the rest, so that a schedule with many
+/// faults does not fill the memory.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     kept: Vec<Diagnostic>,
@@ -65,7 +65,7 @@ impl Diagnostics {
         self.kept.is_empty()
     }
 
-    /// Returns whether findings were dropped, so that a checker may stop.
+    /// Returns true if findings were dropped, so that a checker may stop.
     pub fn is_full(&self) -> bool {
         self.left_out > 0
     }
@@ -74,7 +74,7 @@ impl Diagnostics {
         self.kept.iter().any(|d| d.code == code)
     }
 
-    /// Returns the findings; if some were dropped, a further entry with the code `more` states their number.
+    /// Returns the findings. If some were dropped, an additional entry with the code `more` states their number.
     pub fn into_vec(mut self) -> Vec<Diagnostic> {
         if self.left_out > 0 {
             self.kept.push(Diagnostic {

@@ -1,5 +1,5 @@
-//! Readers of arrays of a fixed length in files. The TOML reader drops values beyond the length without an error, so
-//! fields of array types state a function of this module in `deserialize_with`.
+//! Readers of arrays of a fixed length in files. The TOML reader drops values beyond the length without an error. So
+//! fields of array types name a function of this module in `deserialize_with`.
 
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -13,7 +13,7 @@ pub fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(sou
     values.try_into().map_err(|_| D::Error::custom(format_args!("found {found} values; accepted are {N}")))
 }
 
-/// Reads an array of exactly N values for an optional key. Its field also states `default`.
+/// Reads an array of exactly N values for an optional key. The field also needs the attribute `default`.
 ///
 /// # Errors
 /// Returns the errors of [`array`].

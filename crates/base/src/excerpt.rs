@@ -6,7 +6,7 @@ const MOST: usize = 40;
 /// Returns the first 40 characters of a text for a message, with escapes for control characters, line separators and
 /// invisible characters, and `…` if characters follow.
 ///
-/// So a message stays one readable line for any file, and shows little of a file's contents.
+/// So a message remains one readable line for any file, and contains little of the file.
 pub fn excerpt(text: &str) -> String {
     let mut shown: String = text.chars().take(MOST).flat_map(escaped).collect();
     if text.chars().nth(MOST).is_some() {

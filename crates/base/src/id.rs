@@ -7,7 +7,8 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// Returns the id of row `index`; tables never grow past `u32::MAX` rows (their builders refuse it).
+            /// Returns the id of row `index`. Tables never have more than `u32::MAX` rows, because their builders
+            /// refuse more.
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("table builders keep row counts below 2^32"))
             }
@@ -26,7 +27,7 @@ macro_rules! id {
 }
 
 id!(
-    /// A rank, or a switch that computes; ranks come first.
+    /// A rank, or a switch that computes. Ranks come first.
     NodeId, "node ");
 id!(
     /// A sequence of instructions of one node, numbered over the whole schedule.

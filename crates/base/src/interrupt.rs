@@ -1,8 +1,9 @@
 //! Interruption of long work.
 //!
 //! Loops that can run for more than a moment call [`poll`]. The caller wraps the work in [`watch`] with a hook that
-//! reports whether the user asked to stop. If so, [`poll`] unwinds with the payload [`Interrupted`]. Unwinding frees
-//! memory, and functions between [`watch`] and [`poll`] need no error for it. Without a watch [`poll`] does nothing.
+//! reports whether the user asked to stop. In this case, [`poll`] unwinds with the payload [`Interrupted`]. Unwinding
+//! frees memory, and functions between [`watch`] and [`poll`] need no error type for interrupts. Without a watch,
+//! [`poll`] does nothing.
 //!
 //! A watch belongs to one thread. Of the threads that the work starts, only those of [`crate::parallel`] have a watch.
 
@@ -16,12 +17,12 @@ use std::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupted;
 
-/// A function that returns whether the user asked to stop.
+/// A function that returns true if the user asked to stop.
 pub type Hook = Box<dyn FnMut() -> bool>;
 
 /// The least time between two calls of the hook.
 const PERIOD: Duration = Duration::from_millis(50);
-/// The number of calls of [`poll`] between two reads of the clock, because a read costs more than a poll.
+/// The number of calls of [`poll`] between two reads of the clock. A read of the clock costs more than a poll.
 const POLLS: u32 = 64;
 
 thread_local! {
@@ -29,8 +30,8 @@ thread_local! {
     static WATCH: RefCell<Option<(Hook, Instant)>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`; meanwhile [`poll`] and [`check`] on this thread call `hook`, at most every 50 ms. An inner watch
-/// replaces the outer one until it ends.
+/// Runs `work`. In the meantime, [`poll`] and [`check`] on this thread call `hook`, at most every 50 ms. An inner watch
+/// replaces the outer watch until it ends.
 pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
     struct Restore(Option<(Hook, Instant)>, u32);
     impl Drop for Restore {
@@ -43,11 +44,11 @@ pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Unwinds with [`Interrupted`] if the hook of this thread's watch reports a stop. Reads the clock in one of 64 calls;
-/// the other calls cost a few instructions.
+/// Unwinds with [`Interrupted`] if the hook of this thread's watch reports a stop. One of 64 calls reads the clock; the
+/// other calls cost a few instructions.
 #[inline]
 pub fn poll() {
-    // One access: in a library, the address of a variable of the thread is a call.
+    // This accesses the variable only once, because in a library each access to a thread's variable is a function call.
     LEFT.with(|left| match left.get() {
         0 => look(),
         polls => left.set(polls - 1),

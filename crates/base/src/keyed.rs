@@ -1,6 +1,6 @@
 //! Structs in files are objects of keys. The readers that serde derives for structs also accept an array of values in
-//! order, from JSON and from TOML, so a file with unnamed values would be accepted. [`read`], through which files are
-//! read, refuses such arrays.
+//! order, from JSON and from TOML, so a file with unnamed values would be accepted. [`read`], by which files are read,
+//! refuses such arrays.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use serde::{
 
 /// Reads a value in which each struct, at any depth, is an object.
 ///
-/// Serde reads enums with `untagged` or `tag` from a copy of the input, so fields of such a type state [`object`] or
-/// [`optional`] in `deserialize_with`.
+/// Serde reads enums with `untagged` or `tag` from a copy of the input, so fields of such a type must name [`object`]
+/// or [`optional`] in `deserialize_with`.
 ///
 /// Returns the errors of the source, and an error for an array in place of a struct or of the fields of a variant.
 pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<T, D::Error> {
@@ -69,7 +69,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A wrapper of a deserializer, visitor, seed or access of serde, and of all inner ones, so that structs get
+/// A wrapper of serde's deserializers, visitors, seeds and accesses. It wraps all inner ones too, so that structs get
 /// [`Fields`].
 struct Keyed<T>(T);
 
@@ -271,12 +271,12 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Keyed<A> {
     }
 }
 
-/// Returns serde's message about an unknown key with the most similar accepted key added, if at most a third of the
-/// unknown key's characters (at least one) would have to change.
+/// Returns serde's message about an unknown key, with the most similar accepted key added. The key is added only if at
+/// most a third of the unknown key's characters (at least one) would have to change.
 pub fn with_nearest(message: &str) -> String {
     let parts = message.split_once("unknown field `").and_then(|(_, rest)| rest.split_once("`, expected "));
     let Some((found, accepted)) = parts else { return message.to_owned() };
-    // Serde writes each name between backticks, with other words between the names.
+    // Serde writes each name between backticks, and other words between the names.
     let near = accepted.split('`').skip(1).step_by(2).map(|name| (distance(found, name), name)).min();
     let most = (found.chars().count() / 3).max(1);
     let name = near.filter(|&(distance, _)| distance <= most).map(|(_, name)| name);

@@ -1,9 +1,9 @@
 //! Limits on memory and work, compared with an estimate before the work starts.
 //!
-//! If the size of the work is not known before, the work calls [`spend`] to count steps, inside [`counted`].
+//! If the size of the work is not known in advance, the work counts steps by [`spend`], inside [`counted`].
 //!
-//! Items that [`crate::parallel`] computes concurrently share the limit of memory: an item that does not fit beside the
-//! others is computed after them.
+//! Items that [`crate::parallel`] computes concurrently share the limit of memory. An item that does not fit into
+//! memory together with the others is computed after them.
 
 use std::{
     cell::Cell,
@@ -52,7 +52,7 @@ impl std::fmt::Display for OverLimit {
 
 impl std::error::Error for OverLimit {}
 
-/// The default limit of steps: one to some minutes of one core, at one to a few nanoseconds a step.
+/// The default limit of steps. At one to a few nanoseconds per step, this is one to a few minutes of one core.
 pub const DEFAULT_STEPS: u64 = 1 << 36;
 
 /// The least estimates that are reported as notes: a gigabyte of memory, and a quarter of the default limit of steps.
@@ -65,7 +65,7 @@ pub type Note = Box<dyn Fn(String) + Send + Sync>;
 static NOTE: RwLock<Option<Note>> = RwLock::new(None);
 
 /// Sets the receiver of the sentences of [`remark`] and [`warn`], and of notes about admitted work that takes at least
-/// a gigabyte or a quarter of [`DEFAULT_STEPS`]; `None` removes it.
+/// a gigabyte or a quarter of [`DEFAULT_STEPS`]; `None` removes the receiver.
 pub fn set_note(note: Option<Note>) {
     *NOTE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = note;
 }
@@ -88,8 +88,8 @@ fn duration(steps: u128) -> String {
     }
 }
 
-/// Passes a sentence about large work, such as the parts of a result that were left out, to the receiver of notes, if
-/// there is one.
+/// Passes a sentence about large work to the receiver of notes, if there is one. Such a sentence names, for example,
+/// the parts of a result that were left out.
 pub fn remark(sentence: impl FnOnce() -> String) {
     if let Some(note) = &*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
         note(sentence());
@@ -98,13 +98,13 @@ pub fn remark(sentence: impl FnOnce() -> String) {
 
 static WARN: OnceLock<fn(String)> = OnceLock::new();
 
-/// Sets the receiver of warnings, which is used while there is no receiver of notes. Only the first call has an effect.
+/// Sets the receiver of warnings, which is used if there is no receiver of notes. Only the first call has an effect.
 pub fn set_warn(warn: fn(String)) {
     let _ = WARN.set(warn);
 }
 
-/// Passes a sentence that no user should miss, such as a fault of the user's own algorithm, to the receiver of notes
-/// or, if there is none, of warnings.
+/// Passes a sentence that every user should see, such as a fault of the user's own algorithm, to the receiver of notes
+/// or, if there is none, to the receiver of warnings.
 pub fn warn(sentence: String) {
     match (&*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner), WARN.get()) {
         (Some(note), _) => note(sentence),
@@ -129,9 +129,9 @@ pub fn get() -> (u64, u64) {
 
 /// Admits work that allocates about `bytes` and takes about `steps` elementary steps (a few nanoseconds each).
 ///
-/// Inside [`counted`] the steps of all admitted work add up, so that many small pieces of work are refused too. Inside
-/// an item of [`crate::parallel`] this function unwinds if the item's memory does not fit beside that of items that run
-/// concurrently.
+/// Inside [`counted`], the steps of all admitted work add up, so that many small pieces of work are refused too. Inside
+/// an item of [`crate::parallel`], this function unwinds if the memory of the item and of concurrent items together
+/// exceeds the limit.
 ///
 /// # Errors
 /// Returns an error if the estimate exceeds a limit.
@@ -176,7 +176,7 @@ thread_local! {
     static LAST: Cell<u64> = const { Cell::new(0) };
     /// The name of the work whose steps were counted last.
     static WHAT: Cell<&'static str> = const { Cell::new("the work") };
-    /// True in an item of [`crate::parallel`] if a note about the steps of all items was already sent.
+    /// In an item of [`crate::parallel`]: true if a note about the steps of all items was already sent.
     static NOTED: Cell<bool> = const { Cell::new(false) };
     /// The largest memory admitted at once for the current item of [`crate::parallel`], in bytes; `None` if no other
     /// item can run concurrently.
@@ -186,11 +186,11 @@ thread_local! {
 /// The sum of [`OWN`], in bytes, of all items that run concurrently.
 static HELD: AtomicU64 = AtomicU64::new(0);
 
-/// The payload with which an item unwinds if its memory does not fit beside that of the other items.
+/// The payload with which an item unwinds if its memory and the memory of the other items together exceed the limit.
 pub(crate) struct Crowded;
 
-/// Reserves the bytes of an item beside those of the other items that run, or unwinds with the payload [`Crowded`] if
-/// other items run and all together exceed the limit.
+/// Reserves the bytes of an item in addition to those of the other items that run. Unwinds with the payload [`Crowded`]
+/// if other items run and all items together exceed the limit.
 fn hold(bytes: u128) {
     let Some(own) = OWN.get() else { return };
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -217,8 +217,8 @@ pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
     item()
 }
 
-/// Runs an item and returns its value and steps, which are added to `earlier`, the steps of other items. One note is
-/// sent when the sum, with the caller's steps, reaches [`NOTED_STEPS`].
+/// Runs an item and returns its value and steps. The steps are added to `earlier`, the steps of other items. One note
+/// is sent when the sum, with the caller's steps, reaches [`NOTED_STEPS`].
 pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u64)) -> (R, u64) {
     struct Restore(bool);
     impl Drop for Restore {
@@ -240,12 +240,12 @@ pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u6
     (found, steps)
 }
 
-/// Returns the steps of the last [`counted`] work of this thread, those of [`admit`] and of [`spend`] together.
+/// Returns the steps of the last [`counted`] work of this thread: the sum of those of [`admit`] and of [`spend`].
 pub fn last_counted() -> u64 {
     LAST.get()
 }
 
-/// Runs `work` with a count, from 0, of the steps that it passes to [`spend`] and [`admit`].
+/// Runs `work` and counts, from 0, the steps that it passes to [`spend`] and [`admit`].
 pub fn counted<R>(work: impl FnOnce() -> R) -> R {
     counted_after(Some(0), work)
 }
@@ -255,12 +255,12 @@ pub(crate) fn counted_steps() -> Option<u64> {
     SPENT.get()
 }
 
-/// Returns whether `steps` further steps are within the limit.
+/// Returns true if `steps` further steps are within the limit.
 pub(crate) fn has_left(steps: u64) -> bool {
     check("", 0, steps.into()).is_ok()
 }
 
-/// Adds the steps of an item of [`crate::parallel`], which were compared with the limit before, to this thread's count.
+/// Adds the steps of an item of [`crate::parallel`] to this thread's count. They were already compared with the limit.
 pub(crate) fn add(steps: u64) {
     SPENT.set(SPENT.get().map(|spent| spent.saturating_add(steps)));
 }
@@ -294,8 +294,8 @@ pub fn spend(what: &'static str, steps: u64) {
     }
 }
 
-/// Admits memory as [`admit`] does for a function without errors: unwinds with the payload [`OverLimit`]. Does nothing
-/// outside of [`counted`].
+/// Admits memory as [`admit`] does, for functions without errors: unwinds with the payload [`OverLimit`]. Has no effect
+/// outside [`counted`].
 pub fn take(what: &'static str, bytes: u128) {
     if SPENT.get().is_some()
         && let Err(over) = admit(what, bytes, 0)

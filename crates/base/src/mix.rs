@@ -1,4 +1,4 @@
-//! A hash of 64 bits to 64 bits, and the pseudo-random numbers that it makes.
+//! A hash from 64 bits to 64 bits, and pseudo-random numbers made by it.
 
 /// A bijective mixing of 64 bits: the finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
 #[inline]
@@ -23,7 +23,7 @@ impl Random {
         self.bits() % n.max(1)
     }
 
-    /// Returns one of some values.
+    /// Returns one of the values at random.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }

@@ -25,7 +25,7 @@ macro_rules! named {
             $($(#[$of_variant])* $Variant,)*
         }
 
-        // Not every list is read.
+        // Some of these lists are not used.
         #[allow(dead_code)]
         impl $Type {
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$Variant),*];

@@ -1,12 +1,12 @@
 //! Work on all cores.
 //!
 //! [`map`] is `iter().map()` with the same values, in the same order and under the same limit of steps, for any number
-//! of cores: other threads compute values ahead of the caller, who computes values that they could not finish.
-//! Concurrent values share the limit of memory: a value that does not fit beside the others is computed again after
-//! them.
+//! of cores: other threads compute values ahead of the caller, and the caller computes the values that they could not
+//! finish. Concurrent values share the limit of memory: a value that does not fit into memory together with the others
+//! is computed again after them.
 //!
-//! All callers of the process share its cores. A thread of the user that calls Unisono counts as a busy core while a
-//! [`Caller`] exists, so many concurrent callers start no further threads.
+//! All callers of the process share its cores. While a [`Caller`] exists, the thread of the user that calls Unisono
+//! counts as a busy core, so many concurrent callers start no further threads.
 
 use std::{
     cell::Cell,
@@ -27,7 +27,7 @@ use crate::{
 
 /// The time after which work starts threads. Shorter work runs on its caller alone.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// The interval at which a caller that waits for its threads tests whether the user asked to stop.
+/// The interval at which a caller that waits for its threads checks if the user asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The bytes of a thread's stack, as for a main thread on Linux.
@@ -44,7 +44,7 @@ pub fn stay_on_one_thread() {
 /// The cores that the work of this process may use.
 struct Cores {
     all: AtomicIsize,
-    /// The number of cores without work: at first all except one. It is negative while there are more threads with work
+    /// The number of cores without work: at first all except one. It is negative if there are more threads with work
     /// than cores.
     idle: AtomicIsize,
 }
@@ -65,8 +65,8 @@ pub fn cores() -> usize {
     narrow(of_process().all.load(Relaxed))
 }
 
-/// Sets the number of cores that further work may use; 0 counts as 1. The default is the number of cores on which the
-/// operating system lets this process run.
+/// Sets the number of cores that further work may use; 0 is treated as 1. The default is the number of cores on which
+/// the operating system lets this process run.
 pub fn set_cores(count: usize) {
     let count = narrow(count.max(1));
     let before = of_process().all.swap(count, Relaxed);
@@ -107,7 +107,7 @@ impl Drop for Caller {
     }
 }
 
-/// A permit to start a thread, for one idle core; dropped when the thread ends.
+/// A permit to start a thread on one idle core. It is dropped when the thread ends.
 struct Core;
 
 impl Core {
@@ -123,7 +123,7 @@ impl Drop for Core {
     }
 }
 
-/// A caller that waits for its threads, so that its core counts as idle.
+/// A caller that waits for its threads. Its core counts as idle.
 struct Waiting;
 
 impl Waiting {
@@ -150,9 +150,9 @@ impl Drop for End<'_> {
     }
 }
 
-/// Returns the values of `work` for all items, in order. The iterator computes only values whose work unwound or
-/// exceeded the limit of steps, this function the others. This thread computes items alone for the first 2 ms, which
-/// may suffice for all.
+/// Returns the values of `work` for all items, in order. Threads compute values before the function returns. The
+/// iterator then computes the values whose work unwound or exceeded the limit of steps. For the first 2 ms, this thread
+/// computes items alone, which may suffice for all items.
 pub fn map<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,
@@ -160,8 +160,8 @@ pub fn map<'a, T: Sync, R: Send + 'a>(
     map_after(PATIENCE, items, work)
 }
 
-/// Returns values as [`map`] does, and starts threads at once: for items that each take longer than the start of a
-/// thread, 0.1 ms.
+/// Returns values as [`map`] does, but starts threads at once. It is for items that each take longer than the start of
+/// a thread, 0.1 ms.
 pub fn map_long<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,
@@ -181,7 +181,7 @@ fn map_after<'a, T: Sync, R: Send + 'a>(
         if !limits::has_left(spent.load(Relaxed)) {
             break;
         }
-        // Idle cores are sought before each item, because busy cores may become idle.
+        // Idle cores are looked for before each item, because busy cores may become idle.
         if !others.is_empty()
             && start.elapsed() >= patience
             && let Some(core) = Core::take()
@@ -196,8 +196,8 @@ fn map_after<'a, T: Sync, R: Send + 'a>(
     let mut items = items.iter();
     iter::from_fn(move || {
         let item = items.next()?;
-        // An item whose steps exceed the limit after those before it is computed again here, and refused as on one
-        // thread.
+        // If the steps of an item and of the items before it exceed the limit, the item is computed again on this
+        // thread, and refused as with one thread.
         match done.next().flatten().filter(|(_, steps)| limits::has_left(*steps)) {
             Some((value, steps)) => {
                 limits::add(steps);
@@ -223,13 +223,13 @@ pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync
 }
 
 /// Runs `work` with the number of threads on which it may run, at most `most`: this thread, and one for each idle core.
-/// Until `work` returns, those cores are not idle.
+/// These cores count as busy until `work` returns.
 pub fn with_idle<R>(most: usize, work: impl FnOnce(usize) -> R) -> R {
     let cores: Vec<Core> = iter::from_fn(Core::take).take(most.saturating_sub(1)).collect();
     work(1 + cores.len())
 }
 
-/// A guard of a running thread, which frees the core and wakes the caller at the end.
+/// A guard of a running thread. At the end of the thread, it frees the core and wakes the caller.
 struct Running<'a> {
     _core: Core,
     running: &'a AtomicUsize,
@@ -243,8 +243,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Computes items on this thread and others, and adds their steps to `spent`. An item has `None` if its work unwound,
-/// or did not begin because all steps together exceed the limit.
+/// Computes items on this thread and others, and adds their steps to `spent`. The entry of an item is `None` if its
+/// work unwound, or did not begin because all steps together exceed the limit.
 fn at_once<T: Sync, R: Send>(
     items: &[T],
     work: &(impl Fn(&T) -> R + Sync),
@@ -272,7 +272,7 @@ fn at_once<T: Sync, R: Send>(
                 let _own = own;
                 limits::counted_after(before, || interrupt::watch(hook, run));
             });
-            // If the system refuses a thread, the other threads compute its items.
+            // If the operating system refuses to start a thread, the other threads compute its items.
             drop(thread);
         }
         run();
@@ -285,8 +285,8 @@ fn at_once<T: Sync, R: Send>(
     done.into_iter().map(|found| found.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// Computes an item and its steps, which are added to `spent`; `before` are the caller's steps before all items.
-/// Returns `None` if the item's work unwound; an interruption unwinds further.
+/// Computes an item, and adds its steps to `spent`. `before` are the caller's steps before all items. Returns the value
+/// and its steps; `None` if the item's work unwound. An interrupt unwinds further.
 fn alone<T, R>(item: &T, work: &impl Fn(&T) -> R, (before, spent): (Option<u64>, &AtomicU64)) -> Option<(R, u64)> {
     let run = || {
         limits::after_others(spent, || {

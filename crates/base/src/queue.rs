@@ -4,8 +4,9 @@
 //! of the present time are used up, the lowest nonempty bucket is distributed over the lower buckets, so an event moves
 //! at most once for each bit, and mostly about twice, through memory that is read in order (Ahuja, Mehlhorn, Orlin,
 //! Tarjan, 1990). Buckets keep the order of insertion. Stamps increase with this order except for events that are
-//! queued again, so the events of one time are sorted only if they must be. Events in the past, which several CPUs of a
-//! rank or a message of 0 bytes can cause, and events queued again for the present time, are in a separate heap.
+//! queued again, so the events of one time are sorted only if they must be. A separate heap has events in the past,
+//! which several CPUs of a rank or a message of 0 bytes can cause, and events that are queued again for the present
+//! time.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -18,10 +19,10 @@ pub struct Event<S = u32> {
 }
 
 pub struct Queue<S = u32> {
-    /// Present time, which all events of `front` have.
+    /// The present time, which is the time of all events in `front`.
     time: u64,
     front: Vec<Event<S>>,
-    /// Number of events of `front` that are used up.
+    /// The number of events in `front` that were already taken.
     used: usize,
     /// Bucket b holds later events whose time differs from `time` in bit b and in no higher bit.
     buckets: [Vec<Event<S>>; 64],
@@ -83,13 +84,13 @@ impl<S: Copy + Ord> Queue<S> {
         self.front.get(self.used).copied().into_iter().chain(beside).min()
     }
 
-    /// Returns the remaining events of `front`; events of the separate heap may happen between them.
+    /// Returns the remaining events of `front`. Events of the separate heap may come between them.
     #[inline]
     pub fn present(&self) -> &[Event<S>] {
         &self.front[self.used..]
     }
 
-    /// Replaces the stamps of all events; `stamp` must keep their order.
+    /// Replaces the stamps of all events. `stamp` must preserve their order.
     pub fn restamp(&mut self, stamp: impl Fn(S) -> S) {
         let beside = std::mem::take(&mut self.beside).into_vec();
         let restamped = |Reverse(event): Reverse<Event<S>>| Reverse(Event { stamp: stamp(event.stamp), ..event });
@@ -109,7 +110,7 @@ impl<S: Copy + Ord> Queue<S> {
         }
     }
 
-    /// Advances to the next time, if there is one; `front` must be empty.
+    /// Advances to the time of the next event, if there is one. `front` must be empty.
     fn advance(&mut self) {
         if self.filled == 0 {
             return;

@@ -4,7 +4,7 @@ use std::{fmt, iter::Sum, ops::Add};
 
 use serde::Serialize;
 
-/// Clock cycles of a machine; fractional, because models compute averages.
+/// Clock cycles of a machine. They may be fractional, because models compute averages.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default, Serialize)]
 pub struct Cycles(pub f64);
 
@@ -43,8 +43,8 @@ impl fmt::Display for Bytes {
 pub struct Wavelets(pub u64);
 
 impl Wavelets {
-    /// Returns the number of wavelets of 4 bytes that carry `elements` elements of `element_bytes` bytes without gaps,
-    /// the last wavelet padded.
+    /// Returns the number of wavelets of 4 bytes that carry `elements` elements of `element_bytes` bytes without gaps.
+    /// The last wavelet is padded.
     pub fn of(elements: u64, element_bytes: u64) -> Self {
         Self((elements * element_bytes).div_ceil(4))
     }

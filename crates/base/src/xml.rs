@@ -25,10 +25,10 @@ pub struct Element {
     pub children: Vec<Element>,
 }
 
-/// The maximum number of elements that may be open at once; no file of the two formats has as many.
+/// The most elements that may be open at once. Files of the two formats have fewer.
 const DEEPEST: usize = 16;
 
-/// Reads a text and returns its root element. `root_name` is the name that an error about a missing root shows.
+/// Reads a text and returns its root element. `root_name` is the name of the root in the error for a missing root.
 ///
 /// # Errors
 /// Returns an error if the text is not XML of this subset.
@@ -215,8 +215,8 @@ impl Element {
     }
 }
 
-/// Returns a value without surrounding blanks of the kinds that C skips around a number. Other blanks end a number in
-/// C.
+/// Returns a value without the surrounding blanks that C also skips around a number. Other kinds of blanks end a number
+/// in C.
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r'])
 }

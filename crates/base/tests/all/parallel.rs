@@ -79,7 +79,7 @@ fn an_interruption_ends_all_threads() {
 
 #[test]
 fn a_caller_that_waits_is_interrupted() {
-    // The caller processes the short items, and some thread the long item.
+    // The caller processes the short items, and another thread the long item.
     let items: Vec<u32> = (0..64).collect();
     let value = |&n: &u32| {
         if n == 8 {

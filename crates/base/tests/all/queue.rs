@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use unisono_base::queue::{Event, Queue};
 
 proptest! {
-    /// Compares the queue with a binary heap; events are queued again, and may be in the past.
+    /// Compares the queue with a binary heap. Events are queued again, and may be in the past.
     #[test]
     fn pops_in_order(steps in prop::collection::vec((0u64..40, 0u8..4), 1..400)) {
         let (mut queue, mut heap) = (Queue::new(), BinaryHeap::new());
