@@ -1,6 +1,6 @@
-//! Speed of the endpoint simulator beside LogGOPSim's, on its workloads and its default parameters. `make bench` runs
-//! it; `cargo bench -p unisono-sim --bench endpoint -- alltoall` runs the cases whose name contains a word. Each case
-//! runs in its own process, so that memory is measured per case; seconds are CPU seconds.
+//! Speed of the endpoint simulator compared with LogGOPSim, on LogGOPSim's workloads and default parameters. `make
+//! bench` runs the benchmark; `cargo bench -p unisono-sim --bench endpoint -- alltoall` runs the cases whose name
+//! contains a word. Each case runs in its own process, so that memory is measured per case. Seconds are CPU seconds.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{io::BufReader, process::Command};
@@ -14,7 +14,8 @@ use unisono_machine::{Endpoint, Machine};
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::endpoint::{Options, run};
 
-/// Case name, pattern, ranks, bytes of a message; if measured, LogGOPSim's CPU seconds, finish in ns and memory in MB.
+/// The name of a case, its pattern, ranks and bytes of a message. If measured, also the CPU seconds of LogGOPSim, the
+/// finish in ns and the memory in MB.
 type Workload = (&'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u32, u64, Option<(f64, u64, u32)>);
 
 const MI: u64 = 1 << 20;
@@ -85,7 +86,7 @@ fn write_goal_file() {
     std::fs::write(GOAL_FILE, text).expect("the folder is there");
 }
 
-/// Reads the first case from a GOAL file and runs it; LogGOPSim needs 1.83 s, without the conversion of its text.
+/// Reads the first case from a GOAL file and runs it. LogGOPSim needs 1.83 s, without the conversion of its text.
 fn goal_file() {
     let begin = cpu_seconds();
     let file = std::fs::File::open(GOAL_FILE).expect("just written");

@@ -85,7 +85,7 @@ fn flows(machine: &str) {
             let share = bytes / injection / alltoall.makespan_ps;
             println!("flows-{machine}: alltoall of 1 MiB blocks {share:.4} of injection in {seconds:.2} s");
         }
-        // Large networks may need more steps than the limit.
+        // An alltoall on a large network may need more steps than the limit.
         Err(refusal) => println!("flows-{machine}: no alltoall: {refusal}"),
     }
     let begin = cpu_seconds();

@@ -1,8 +1,8 @@
 //! Values of a run: each switch reduces its inputs in the order of ports, and forwards the result by its registers.
 //!
-//! Values are drawn from rank and element; floating-point values round at every step, so that another order gives other
+//! Values are drawn from rank and element. Floating-point values round at every step, so that another order gives other
 //! bits. The results are compared with arithmetic without the network: exactly for integers, minima, maxima, broadcasts
-//! and scans, otherwise within the rounding of the number of operations.
+//! and scans, otherwise within the rounding error of the number of operations.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ pub struct DataReport {
     pub result_correct: bool,
     /// Description of the first output that differs from plain arithmetic; `None` if there is none.
     pub mismatch: Option<String>,
-    /// Number of vector elements that were computed: of each embedding (a tree or a chain) all, or only the first ones,
-    /// which stand for the rest, if ranks times elements exceed a limit.
+    /// The number of vector elements that were computed, summed over all embeddings (trees or chains). If ranks times
+    /// elements exceed a limit, only the first elements of each embedding are computed, which represent the others.
     pub elements: u32,
     /// Digest of the output bits of the computed elements, summed over all ranks.
     pub digest: u64,
@@ -31,8 +31,8 @@ pub fn digest(place: u64, bits: u64) -> u64 {
     mix(mix(place) ^ bits)
 }
 
-/// Greatest product of ranks and elements that is computed, except that each embedding gets at least one element.
-/// Registers treat all elements of an embedding alike.
+/// The largest product of ranks and elements that is computed, except that at least one element of each embedding is
+/// computed. Registers treat all elements of an embedding alike.
 const MOST_VALUES: u64 = 1 << 24;
 /// Greatest number of values that the switches hold at the same time.
 const AT_ONCE: usize = 1 << 24;
@@ -53,7 +53,7 @@ macro_rules! float {
 
             fn of(bits: u64, operator: Operator) -> Self {
                 let part = (bits >> 40) as f64 / f64::from(1 << 24);
-                // Factors near 1, so that products of millions stay near 1.
+                // Factors are near 1, so that a product of millions of factors stays near 1.
                 let value = if operator == Operator::Prod {
                     (1.0 + (part - 0.5) * 1e-6) * if bits & 1 == 0 { 1.0 } else { -1.0 }
                 } else {
@@ -85,7 +85,7 @@ float!(bf16, 3.91e-3, bf16::from_f64, bf16::to_f64);
 
 macro_rules! integer {
     ($t:ty) => {
-        // All bits, cut to the length of the type, are an integer.
+        // An integer takes all bits, cut to the length of the type.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         impl Sample for $t {
             const EPSILON: f64 = 0.0;
@@ -156,8 +156,8 @@ fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
 
 struct Flow<'a, T> {
     c: &'a Collective,
-    /// Switches in the order of responses; requests visit them in reverse. Switches that the root does not reach are at
-    /// the end.
+    /// The switches in the order of responses. Requests visit them in reverse order. Switches that the root does not
+    /// reach are at the end.
     switches: Vec<At>,
     reached: usize,
     /// Inputs of each switch, in the order of ports, as indices of `switches`.
@@ -307,7 +307,7 @@ impl<'a, T: Sample> Flow<'a, T> {
 /// Output of every rank that receives a result, computed without the network. Not used for scans, whose ranks have
 /// different results.
 struct Expected<T> {
-    /// Reduction in rank order, in the datatype itself; `real` is its double-precision value with the sum of
+    /// Reductions in rank order, in the datatype itself. `real` has their double-precision values, each with the sum of
     /// magnitudes.
     values: Vec<T>,
     real: Vec<(f64, f64)>,

@@ -1,17 +1,17 @@
 //! Switches that reduce: a schedule is lowered to their registers, and packets flow through the trees or the chain of
 //! the registers.
 //!
-//! A *unit* is one of two units of a switch: its engine, or the copying of responses. A unit waits for a packet at all
-//! of its inputs, reduces these packets in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and
-//! sends the result when all of its outputs have a credit; then the input slots are free again. Packets cut through.
-//! The identifiers of a link share the link in fixed time slots, and so do embeddings that share a memory; a core that
-//! reads and writes gives half of its memory's bandwidth to each. With `exclusive_switches` a switch executes one
-//! embedding after another, in the order of the collectives, and no slots are shared.
+//! A *unit* is one of two units of a switch: its engine, or the copying of responses. A unit waits for a packet at each
+//! of its inputs. It reduces these packets in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and
+//! sends the result when all of its outputs have a credit. Then the input slots are free again. Packets cut through.
+//! The identifiers of a link share the link in fixed time slots, and so do embeddings that share a memory. A core that
+//! reads and writes gives half of its memory's bandwidth to each direction. With `exclusive_switches` a switch executes
+//! one embedding after another, in the order of the collectives, and no slots are shared.
 //!
 //! Thus the time at which packet `k` leaves a unit is a maximum of sums of times of the packets `k`, `k - 1` and `k -
 //! buffers`. No event queue is needed: packets are swept one by one over the units in their order (`sweep.rs`). Such a
-//! system is homogeneous: if all times that the next packet depends on have moved by one constant, every later packet
-//! moves them by that constant too, and these packets are skipped.
+//! system is homogeneous: if all times on which the next packet depends have moved by one constant, every later packet
+//! moves them by this constant too. These later packets are skipped.
 //!
 //! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", section "Switch Architecture for
 //! In-network Computing". Times are whole picoseconds.
@@ -42,17 +42,18 @@ pub enum EngineError {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     pub picoseconds: u64,
-    /// Latency alpha in picoseconds: the time at which the head of a tree's first packet reached the tree's last
-    /// memory; the greatest of all trees.
+    /// The latency alpha in picoseconds: the time at which the head of a tree's first packet reached the tree's last
+    /// memory. This is the largest value of all trees.
     pub latency: u64,
     /// Time in picoseconds at which each rank has sent and received everything.
     pub finish: Vec<u64>,
-    /// Number of packets of all embeddings; `events` counts each departure of a packet from a unit.
+    /// The number of packets of all embeddings. `events` counts each departure of a packet from a unit.
     pub packets: u64,
     pub events: u64,
-    /// Number of events that were computed one by one; all others were skipped as repetitions of these.
+    /// The number of events that were computed one by one. All others were skipped as repetitions of these events.
     pub computed: u64,
-    /// Histogram of directed links: entry `i` counts the links that carry `i + 1` edges of this schedule's trees.
+    /// A histogram of directed links: entry `i` is the number of links that carry `i + 1` edges of this schedule's
+    /// trees.
     pub link_loads: Vec<u64>,
     /// Number of trees; trees without a common switch may have the same identifier.
     pub embeddings: usize,
@@ -82,10 +83,11 @@ pub fn run_together(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) 
     together(machine, &layout, &all)
 }
 
-/// Runs schedules that start at the same time and were placed independently: each tree gets the first identifier that
+/// Runs schedules that start at the same time and were placed independently. Each tree gets the first identifier that
 /// is free at all of its switches.
 ///
 /// # Errors
+///
 /// Returns the errors of [`run`], and an error if the machine has too few identifiers.
 pub fn run_beside(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) -> Result<Vec<Run>, EngineError> {
     let layout = machine.layout();
@@ -119,7 +121,7 @@ fn lowered(
 
 fn together(machine: &InNetwork, layout: &Layout, all: &[Configured]) -> Result<Vec<Run>, EngineError> {
     let shared = units::Shared::new(layout, all);
-    // Time at which each switch has completed the embeddings before.
+    // The time at which each switch has completed the embeddings so far.
     let mut free = machine.exclusive_switches.then(|| vec![0; layout.switches() as usize]);
     all.iter().map(|configured| one(machine, layout, configured, &shared, free.as_deref_mut())).collect()
 }

@@ -31,8 +31,8 @@ pub struct Swept {
 /// Upper limit of all clocks, in picoseconds.
 const END: u64 = 1 << 62;
 
-/// Computes the times of all packets, moved one after another through all units; `start` is the time at which each unit
-/// becomes free. Returns `None` on overflow.
+/// Computes the times of all packets, which move one after another through all units. `start` is the time at which each
+/// unit becomes free. Returns `None` on overflow.
 pub fn sweep(units: &Units, buffers: usize, packets: u64, start: &[u64]) -> Option<Swept> {
     let count = units.count();
     let memories = |edges: fn(&Units, usize) -> &[Edge]| -> Vec<u64> {
@@ -60,7 +60,8 @@ pub fn sweep(units: &Units, buffers: usize, packets: u64, start: &[u64]) -> Opti
         }
         computed += 1;
         steady.saw(step);
-        // All times that the next packet depends on have moved by one constant, so later packets move them by it too.
+        // All times on which the next packet depends have moved by one constant, so later packets move them by this
+        // constant too.
         if steady.packets > buffers as u64 && state.done < full {
             let rest = full - state.done;
             let by = rest.checked_mul(steady.step).filter(|by| *by < END)?;
@@ -114,8 +115,8 @@ impl State<'_> {
         (self.done + self.buffers as u64 - 1) as usize % self.buffers * self.units.count()
     }
 
-    /// Moves one packet through all units; `size` is 0 for a full packet, 1 for the last packet. Returns the constant
-    /// by which all times moved since the previous packet, if there is one.
+    /// Moves one packet through all units. `size` is 0 for a full packet, 1 for the last packet. Returns the constant
+    /// by which all times moved since the previous packet; `None` if there is no such constant.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn packet(&mut self, size: usize) -> Option<u64> {
         let count = self.units.count();
@@ -175,7 +176,7 @@ impl State<'_> {
         (0..self.units.count()).filter(|&u| writes(u)).map(|u| self.head[u]).max().unwrap_or(0)
     }
 
-    /// Skips `packets` packets, which together move all times by `by`.
+    /// Skips `packets` packets, which together move all times by `by` picoseconds.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn skip(&mut self, packets: u64, by: u64) {
         let count = self.units.count();
@@ -186,7 +187,7 @@ impl State<'_> {
         let turn = (packets % self.buffers as u64) as usize;
         self.left.rotate_right(turn * count);
         self.done += packets;
-        // Memories that no packet uses stay at 0.
+        // The times of memories that no packet uses stay at 0.
         for u in 0..count {
             if !self.units.inputs(u).iter().any(|i| i.unit == TO_MEMORY) {
                 self.read[u] = 0;

@@ -39,8 +39,8 @@ pub type Both = [u64; 2];
 /// An input or output of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// Unit at the other end, or [`TO_MEMORY`]. `latency` is in picoseconds, and `serial` is the time that a packet
-    /// occupies the link or memory.
+    /// The unit at the other end, or [`TO_MEMORY`]. `latency` is in picoseconds, and `serial` is the time for which a
+    /// packet occupies the link or memory.
     pub unit: u32,
     pub latency: u64,
     pub serial: Both,
@@ -57,7 +57,7 @@ pub struct Units {
     pub inputs: Vec<Edge>,
     pub first_output: Vec<u32>,
     pub outputs: Vec<Edge>,
-    /// Time to write a packet to memory; 0 if the unit does not write.
+    /// The time to write a packet to memory; 0 if the unit does not write to memory.
     pub write: Vec<Both>,
 }
 

@@ -1,22 +1,22 @@
 //! Events that wait for a busy CPU or network interface.
 //!
-//! By the rule of LogGOPSim such an event is queued again, with its old stamp, for the time at which its resources are
-//! expected to be free. If other events keep the resources busy, it is queued again and again, which is quadratic in
-//! the number of waiting events. Events of one rank that wait for the same resources for the same [`Use`] form a
-//! *class*. The rule would examine all of them at the same times, the lowest stamp first. As long as the times at which
-//! resources are free never decrease, no other event of the class can start before the event with the lowest stamp. So
-//! only this event, the head of its class, is in the queue; the rest are in a heap by stamp, at a logarithmic cost for
-//! each.
+//! By the rule of LogGOPSim, such an event is queued again, with its old stamp, for the time at which its resources are
+//! expected to be free. If other events keep the resources busy, the event is queued again and again, which is
+//! quadratic in the number of waiting events. Events of one rank that wait for the same resources for the same [`Use`]
+//! form a *class*. The rule would examine all events of a class at the same times, the lowest stamp first. As long as
+//! the times at which resources are free never decrease, no other event of the class can start before the event with
+//! the lowest stamp. So only this event, the head of its class, is in the queue. The other events are in a heap by
+//! stamp, at a logarithmic cost for each.
 //!
-//! (Proof: let e be examined at time t while e' of its class with a lower stamp waits. e' is due at some t' > t, or it
-//! would have been examined first; t' is the time at which the resources were free when e' was last examined; the
-//! resources cannot have become free earlier, so they are busy at t.) If such a time does decrease, the engine falls
-//! back to the rule.
+//! (Proof: let e be examined at time t while e' of its class, with a lower stamp, waits. e' is due at some t' > t,
+//! because otherwise e' would have been examined first. t' is the time at which the resources were to be free when e'
+//! was last examined. This time cannot have decreased, so the resources are busy at t.) If such a time does decrease,
+//! the engine returns to the rule.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 
-/// A waiting task in a heap. `next` and `child` are 1 + an index of `Blocked::waiters`; 0 means none.
+/// A waiting task in a heap. `next` and `child` are 1 + an index of `Blocked::waiters`; 0 stands for no entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     task: u32,
@@ -26,7 +26,7 @@ pub(super) struct Waiter {
     child: u32,
 }
 
-/// Use that an event makes of the resources of its rank.
+/// The use that an event makes of the resources of its rank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Use {
@@ -35,7 +35,7 @@ pub(super) enum Use {
     Arrive,
 }
 
-/// Rank and the resources of a class.
+/// A class: its rank and its resources.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ClassKey {
     pub rank: u32,
@@ -46,7 +46,7 @@ pub(super) struct ClassKey {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
-    /// Time for which the head is queued.
+    /// The time for which the head is queued.
     time: u64,
     stamp: u32,
     /// 1 + the task of the event with the lowest stamp; 0 if no event waits.
@@ -60,7 +60,7 @@ pub(super) struct Blocked {
     dense: Vec<Class>,
     sparse: FxHashMap<ClassKey, Class>,
     waiters: Vec<Waiter>,
-    /// Start of the list of free entries of `waiters`, as 1 + an index; 0 if none.
+    /// The start of the list of free entries of `waiters`, as 1 + an index; 0 if there are no free entries.
     free: u32,
     /// Scratch space of [`meld_all`]: heaps to meld.
     melding: Vec<u32>,
@@ -82,7 +82,7 @@ impl Blocked {
         }
     }
 
-    /// Makes `task` wait until `time`; returns whether it becomes the head and must be queued.
+    /// Makes `task` wait until `time`. Returns true if the task becomes the head, which must then be queued.
     pub fn wait(&mut self, key: ClassKey, time: u64, stamp: u32, task: u32) -> bool {
         let class = self.class(key);
         let is_head = class.head == 0 || stamp < class.stamp;
@@ -109,8 +109,8 @@ impl Blocked {
         place
     }
 
-    /// Returns whether the event with this time and stamp is the head. A head that was replaced by an event with a
-    /// lower stamp leaves a stale event in the queue.
+    /// Returns true if the event with this time and stamp is the head. When an event with a lower stamp replaces a
+    /// head, the old head's event remains in the queue as a stale event.
     pub fn is_head(&mut self, key: ClassKey, time: u64, stamp: u32) -> bool {
         let class = self.class(key);
         class.head != 0 && (class.time, class.stamp) == (time, stamp)
@@ -121,8 +121,8 @@ impl Blocked {
         self.class(key).time = time;
     }
 
-    /// Replaces the head, which has started, by the waiting event with the lowest stamp, due at `time`; returns its
-    /// stamp and task, or `None` if no event waits.
+    /// Replaces the head, which has started, by the waiting event with the lowest stamp, which is due at `time`.
+    /// Returns the stamp and the task of the new head; `None` if no event waits.
     pub fn next(&mut self, key: ClassKey, time: u64) -> Option<(u32, u32)> {
         let root = self.class(key).others;
         if root == 0 {

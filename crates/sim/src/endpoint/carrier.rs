@@ -18,20 +18,21 @@ pub(crate) trait Carrier {
     /// True if the engine itself computes arrivals from prices, so that the carrier reports nothing.
     const PRICED: bool;
 
-    /// Accepts message `id`, which leaves its sender at `time`, not before the `until` of any earlier `report`.
+    /// Accepts message `id`, which leaves its sender at `time`. This time is not before the `until` of any earlier call
+    /// of `report`.
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64);
 
-    /// Returns the next event of a message, with time and message id. Reports arrivals up to `until`, in order of time;
-    /// `None` if no event is left up to then.
+    /// Returns the next event of a message, with its time and the message id. Arrivals up to `until` are reported in
+    /// order of time. `None` if no event up to `until` is left.
     fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)>;
 
-    /// Records that a rank began and that this used `made` stamps.
+    /// Records that a rank began, and that this used `made` stamps.
     fn began(&mut self, _rank: u32, _made: u32) {}
 
     /// Records that an event of the ranks was executed and used `made` stamps.
     fn stepped(&mut self, _time: u64, _stamp: u32, _made: u32) {}
 
-    /// Returns an error if messages never arrive, or if the carrier failed; called after the last event.
+    /// Returns an error if messages never arrive, or if the carrier failed. It is called after the last event.
     fn jam(&self) -> Option<SimError>;
 }
 

@@ -16,14 +16,14 @@ use super::{
 };
 use unisono_base::queue::{Event, Queue};
 
-/// Flag of an event: it concerns the message of its task, not the task.
+/// A flag of an event: the event concerns the message of its task, not the task itself.
 pub(super) const MESSAGE: u32 = 1 << 31;
-/// Flag of an event: it is the head of a class ([`super::blocked`]).
+/// A flag of an event: the event is the head of a class ([`super::blocked`]).
 pub(super) const WAITED: u32 = 1 << 30;
-/// Greatest number of clocks of all ranks together; at 8 bytes each, these are half a gigabyte.
+/// The largest number of clocks of all ranks together. At 8 bytes each, these take half a gigabyte.
 const MOST_CLOCKS: u64 = 1 << 26;
-/// Bytes of an engine's tables, without its graph, for each task; [`RANK_BYTES`] is the same for each rank with one CPU
-/// and one interface, which has three clocks.
+/// The bytes of an engine's tables, without its graph, for each task. [`RANK_BYTES`] are the bytes for each rank with
+/// one CPU and one interface, which has three clocks.
 pub(crate) const TASK_BYTES: u128 = size_of::<Link>() as u128;
 pub(crate) const RANK_BYTES: u128 = Blocked::RANK_BYTES + Matching::RANK_BYTES + 3 * size_of::<u64>() as u128;
 /// Estimated steps to execute a task and its message.
@@ -33,7 +33,7 @@ pub(super) fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -
     run_with(graph, prices, options, || AsPriced).map(|done| done.0)
 }
 
-/// Runs the tasks of the ranks with a carrier for their messages; returns the carrier too.
+/// Runs the tasks of the ranks with a carrier for their messages. Also returns the carrier.
 pub(crate) fn run_with<P: Prices, C: Carrier>(
     graph: &TaskGraph,
     prices: &P,
@@ -83,8 +83,8 @@ pub(crate) fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError
 
 /// Reason why a run ends early.
 pub(super) enum Halt {
-    /// A clock decreased, so classes are not valid. Only negative prices cause this: in LogGOPSim's arithmetic a
-    /// message of 0 bytes has one.
+    /// A clock decreased, so classes are not valid. Only negative prices cause this; in LogGOPSim's arithmetic, a
+    /// message of 0 bytes has a negative price.
     Fell,
     Failed(SimError),
 }
@@ -94,11 +94,11 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) carrier: C,
     pub(super) prices: &'a P,
     pub(super) options: &'a Options,
-    /// True if waiting events form classes; otherwise each event is queued again by itself.
+    /// True if waiting events form classes. Otherwise each event is queued again individually.
     pub(super) classes: bool,
-    /// True if a message's price may be negative; then clocks are computed modulo 2^64.
+    /// True if a message's price may be negative. Clocks are then computed modulo 2^64.
     pub(super) wraps: bool,
-    /// True if messages occupy CPUs, not only interfaces.
+    /// True if messages occupy CPUs. If false, messages occupy interfaces only.
     pub(super) uses_cpus: bool,
     pub(super) slack: u64,
     pub(super) eager: u64,
@@ -110,9 +110,10 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) blocked: Blocked,
     pub(super) matching: Matching,
     pub(super) stamp: u32,
-    /// Tasks that the current event made free, at its own rank and at the rank at the other end of the message.
+    /// The tasks that the current event made free: at its own rank (index 0), and at the rank at the other end of the
+    /// message (index 1).
     pub(super) freed: [Vec<u32>; 2],
-    /// Earliest start of each task, given by tasks on other CPUs; empty with one CPU, or with independent CPUs.
+    /// The earliest start of each task that tasks on other CPUs allow. Empty with one CPU, or with independent CPUs.
     pub(super) due: Vec<u64>,
     /// Time at which the task or message of the current event ends.
     pub(super) until: u64,
@@ -125,12 +126,12 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) sent: Vec<[u64; 2]>,
     /// Messages with a known future departure, as (time, task), earliest first.
     pub(super) leaves: BinaryHeap<Reverse<(u64, u32)>>,
-    /// For each clock: true while it is that of a CPU that waits for a message to leave. Empty unless sends block.
+    /// For each clock: true while it belongs to a CPU that waits for a message to leave. Empty unless sends block.
     pub(super) held: Vec<bool>,
-    /// Events that wait for a CPU of which `held` is true, in the order of their arrival; the key is the index of the
-    /// CPU's clock.
+    /// The events that wait for a CPU of which `held` is true, in the order of their arrival. The key is the index of
+    /// the CPU's clock.
     pub(super) parked: FxHashMap<usize, Vec<(Event, ClassKey)>>,
-    /// Number of events that were read ahead and not taken yet.
+    /// The number of events that were read ahead but not taken yet.
     ahead: usize,
 }
 
@@ -233,7 +234,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
     }
 
     /// Runs all events up to the time `last`. Arrivals and departures up to the time of the ranks' next event are
-    /// executed before that event.
+    /// executed before this event.
     pub(super) fn run_carried(&mut self, last: u64) -> Result<(), Halt> {
         loop {
             let next = self.queue.peek().map_or(u64::MAX, |event| event.time);
@@ -270,7 +271,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         }
     }
 
-    /// Records that a message has left, and ends its send if the message is eager.
+    /// Records that a message has left. If the message is eager, its send ends.
     fn left(&mut self, time: u64, id: u32) {
         if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
             self.sent[at][1] = time;

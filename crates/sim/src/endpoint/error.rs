@@ -37,7 +37,7 @@ pub enum SimError {
     #[error("deadlock: {count} tasks are never done, among them {}", stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock {
         count: u64,
-        /// At most [`super::STUCK_KEPT`] of the stuck tasks; those that wait for another rank are listed first.
+        /// At most [`super::STUCK_KEPT`] of the stuck tasks. Tasks that wait for another rank are listed first.
         stuck: Vec<Stuck>,
     },
     #[error("deadlock in the network: {packets} packets wait for each other for ever, among them {}", stuck.join("; "))]

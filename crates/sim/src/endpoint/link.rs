@@ -3,9 +3,9 @@
 /// State of a task, and its rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
-    /// Flags in the upper bits, a number in the lower ones. Until the task is free, the number counts the tasks that it
-    /// waits for. Afterwards it links the task to the next task in a list of `Matching`: 1 + that task's id, or 0 at
-    /// the end of the list. A waiting task is in no list.
+    /// Flags in the upper bits, and a number in the lower bits. Until the task is free, the number counts the tasks for
+    /// which the task waits. Afterwards, it links the task to the next task in a list of `Matching`: 1 + the id of the
+    /// next task, or 0 at the end of the list. A waiting task is in no list.
     state: u32,
     pub owner: u32,
 }
@@ -29,17 +29,17 @@ impl Link {
         self.state & FREE != 0
     }
 
-    /// Returns the number of tasks that this task still waits for.
+    /// Returns the number of tasks for which this task still waits.
     pub fn pending(self) -> u32 {
         if self.is_free() { 0 } else { self.state & BELOW }
     }
 
-    /// Adds one task to wait for; only before the run.
+    /// Adds one task for which this task waits. Called only before the run.
     pub fn wait(&mut self) {
         self.state = (self.state & !FREE) + 1;
     }
 
-    /// Removes one task to wait for; returns whether none remains.
+    /// Removes one task for which this task waits. Returns true if none remains.
     #[inline]
     pub fn let_go(&mut self) -> bool {
         self.state -= 1;
@@ -49,7 +49,7 @@ impl Link {
         self.state == FREE
     }
 
-    /// Marks the task as done; returns false if it was done already.
+    /// Marks the task as done. Returns false if the task was already done.
     #[inline]
     pub fn finish(&mut self) -> bool {
         let was_done = self.is_done();

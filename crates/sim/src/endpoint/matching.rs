@@ -1,8 +1,9 @@
 //! Matches receives and messages: first come, first served, by source and tag.
 //!
-//! Each rank has a list of waiting receives and a list of waiting messages, searched from the start. A list whose
-//! search once took long gets an index by (source, tag), so that a rank with very many receives does not take quadratic
-//! time. In an indexed list, matched tasks are only marked; a later search that reaches them removes them.
+//! Each rank has a list of waiting receives and a list of waiting messages, searched from the start. When a search of a
+//! list takes long, the list gets an index by (source, tag), so that a rank with very many receives does not take
+//! quadratic time. In an indexed list, matched tasks are only marked. A later search that reaches marked tasks removes
+//! them.
 
 use std::hint::black_box;
 
@@ -37,7 +38,7 @@ pub(super) enum Side {
     Messages,
 }
 
-/// Head and tail of a list, each 1 + a task id; 0 if the list is empty.
+/// The head and the tail of a list, each as 1 + a task id; 0 if the list is empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct List {
     head: u32,
@@ -46,8 +47,8 @@ struct List {
 
 #[derive(Default)]
 struct Index {
-    /// Chains: tasks of an indexed list with the same envelope, in order of arrival. The key is (`2 * rank + side`,
-    /// envelope).
+    /// The chains. A chain has the tasks of an indexed list with the same envelope, in order of arrival. The key is (`2
+    /// * rank + side`, envelope).
     lists: FxHashMap<(u32, Envelope), List>,
     /// State of each task.
     tasks: Vec<Chained>,
@@ -61,12 +62,12 @@ struct Index {
 struct Chained {
     /// Order of arrival; `TAKEN` once the task is matched.
     order: u32,
-    /// Next task of the same chain, as 1 + its id; 0 at its end.
+    /// The next task of the same chain, as 1 + its id; 0 at the end of the chain.
     next: u32,
 }
 
 const TAKEN: u32 = u32::MAX;
-/// A search that passes more tasks than this number builds an index.
+/// A search that passes more tasks than this builds an index.
 const LONG: u32 = 64;
 
 pub(super) struct Matching {
@@ -87,8 +88,8 @@ impl Matching {
         !self.indexed.is_empty() && self.indexed[rank as usize][side as usize]
     }
 
-    /// Reads the tables that [`Matching::take`] reads first, to load them into the cache. Returns the task at the head
-    /// of the rank's list or of the chain of an envelope, or task 0 if there is none.
+    /// Reads the tables that [`Matching::take`] reads first, so that they are in the cache. Returns the task at the
+    /// head of the rank's list or of the chain of an envelope; task 0 if there is none.
     #[inline]
     pub fn read_ahead(&self, rank: u32, side: Side, wanted: Envelope) -> u32 {
         if !self.indexed(rank, side) {
@@ -195,7 +196,8 @@ enum Step {
     Pass,
 }
 
-/// Walks a list, removes tasks for which `step` returns `Drop`, and removes and returns the first one with `Take`.
+/// Walks a list. Removes tasks for which `step` returns `Drop`. Removes and returns the first task for which it returns
+/// `Take`.
 #[inline]
 fn take_from(links: &mut [Link], list: &mut List, mut step: impl FnMut(u32, Link) -> Step) -> Option<u32> {
     let (mut before, mut at) = (0, list.head);
@@ -239,7 +241,7 @@ impl Index {
         list.tail = task + 1;
     }
 
-    /// Returns the first task of a chain that `fits` accepts; removes matched tasks before it.
+    /// Returns the first task of a chain that `fits` accepts. Removes matched tasks before this task.
     fn first(&mut self, number: u32, envelope: Envelope, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let list = self.lists.get_mut(&(number, envelope))?;
         let (mut before, mut at) = (0, list.head);

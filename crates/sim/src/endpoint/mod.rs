@@ -14,16 +14,16 @@
 //!   then they occupy both for their prices. A message waits at its receiver for the CPU and the interface *whose
 //!   numbers its send named*.
 //! * If the messages of a model occupy no CPU (Hockney), sends and messages wait for their interface only, and the
-//!   message is there when its price on the CPU has passed.
+//!   message is received when its price on the CPU has passed.
 //! * A receive waits for no CPU. It takes the first arrived message that matches, or waits in a list; a message takes
 //!   the first waiting receive that matches, or waits in a list.
-//! * A send is done when it starts, unless its message is longer than the model's eager limit: then it is done when it
-//!   is matched (whichever of message and receive comes second compares its own size with the limit), and CPU and
-//!   interface of the sender are busy until then. Eager sends of [`Options::leaving`] are done when their message has
-//!   left; their CPU and interface are free as for other sends. With [`Options::blocking`], the CPU of such a send
-//!   begins no work that takes time until the message has left; it still takes arriving messages.
+//! * A send is done when it starts, unless its message is longer than the model's eager limit. A longer send is done
+//!   when its message is matched, and CPU and interface of the sender are busy until then. (Of message and receive, the
+//!   one that comes second compares its own size with the limit.) Eager sends of [`Options::leaving`] are done when
+//!   their message has left; their CPU and interface become free as for other sends. With [`Options::blocking`], the
+//!   CPU of such a send begins no work that takes time until the message has left, but still takes arriving messages.
 //! * Under LogfP an interface may run ahead of its gaps: it is free as soon as its remaining gap is at most the slack.
-//! * The finish of a rank is the time at which its last CPU is free.
+//! * The finish of a rank is the time at which all its CPUs are free.
 //! * A task that waits for a task on another CPU of its rank starts when that task is over. (LogGOPSim, whose CPUs have
 //!   independent clocks, checks only the task's own CPU; so does [`unisono_cost::endpoint::Goal`].)
 //!
@@ -58,7 +58,7 @@ pub const STUCK_KEPT: usize = 32;
 /// Starting times, noise and recordings of a run, and the sends that end only when their message has left.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Options {
-    /// Delay of each rank's begin, in ticks; empty if all begin at time 0.
+    /// The delay of each rank's start, in ticks. Empty if all ranks start at time 0.
     pub start: Vec<u64>,
     pub noise: Option<Noise>,
     /// Seed of the noise.
@@ -66,13 +66,13 @@ pub struct Options {
     pub trace: TraceRequest,
     /// Calcs and reduces whose end times are recorded, in ascending order.
     pub watch: Vec<TaskId>,
-    /// Sends, in ascending order, whose departures are recorded; eager ones are done when their messages have left, not
-    /// when they start.
+    /// The sends, in ascending order, whose departures are recorded. Eager sends in this list are done when their
+    /// messages have left, not when they start.
     pub leaving: Vec<TaskId>,
-    /// True if the CPU of a send in `leaving` begins no other send, and no calc or reduce that takes time, before its
-    /// message has left.
+    /// True if the CPU of a send in `leaving` begins no other send, and no calc or reduce that takes time, before the
+    /// message of the send has left.
     pub blocking: bool,
-    /// The run fails as soon as a rank is known to finish after this time. Ignored if prices may be negative.
+    /// The run fails as soon as some rank is known to finish after this time. Ignored if prices may be negative.
     pub most: Option<u64>,
 }
 
@@ -83,27 +83,28 @@ pub struct Run {
     pub finish: Vec<u64>,
     /// Greatest entry of `finish`.
     pub makespan: u64,
-    /// Number of tasks plus the number of messages, one for each send.
+    /// The number of tasks plus the number of messages. Each send has one message.
     pub events: u64,
     pub sends: u64,
     pub receives: u64,
     pub calcs: u64,
     pub reduces: u64,
-    /// Number of messages that no receive took.
+    /// The number of messages that no receive took.
     pub left_over: u64,
     pub trace: Vec<TraceEvent>,
     /// End times of the tasks in [`Options::watch`].
     pub watched: Vec<u64>,
     /// For each send of [`Options::leaving`], the time at which its message began to leave and the time at which it had
-    /// left: CPU and interface of the sender have completed it; on a network its last packet is on its first link.
+    /// left. It has left when CPU and interface of the sender have completed it; on a network, when its last packet is
+    /// on its first link.
     pub sent: Vec<[u64; 2]>,
 }
 
 /// Runs a task graph.
 ///
 /// # Errors
-/// Returns an error on a deadlock, with the tasks never done, if the options do not fit the graph, if the run would
-/// exceed a limit of memory or steps, or if a time overflows.
+/// Returns an error on a deadlock, with the tasks that are never done, if the options do not fit the graph, if the run
+/// would exceed a limit of memory or steps, or if a time overflows.
 pub fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
     engine::run(graph, prices, options)
 }

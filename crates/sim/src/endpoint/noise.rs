@@ -1,7 +1,7 @@
 //! Noise: the time that the operating system takes from a CPU.
 //!
-//! The noise lengthens each use of a CPU by a task or an arriving message; a send also leaves later by the same amount.
-//! The amount depends only on the seed, the task and the direction.
+//! The noise lengthens each use of a CPU by a task or an arriving message; a send also leaves later by this amount. The
+//! amount depends only on the seed, the task and the direction.
 
 use unisono_base::{mix, rounded};
 
@@ -23,7 +23,7 @@ pub enum Noise {
 }
 
 impl Noise {
-    /// Returns the same noise in another unit: one present unit is `factor` new ones.
+    /// Returns the same noise in another unit of time. One present unit is `factor` new units.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         match self {
@@ -35,14 +35,14 @@ impl Noise {
 }
 
 impl Noise {
-    /// Returns the added ticks of draw number `what`; they depend on nothing but the arguments.
+    /// Returns the added ticks of the draw with number `what`. They depend only on the arguments.
     pub fn ticks(self, seed: u64, what: u64) -> u64 {
-        // In (0, 1], because the logarithm of 0 is not finite.
+        // Draws are in (0, 1], because the logarithm of 0 is not finite.
         let draw =
             |n: u64| ((mix(mix(seed ^ mix(2 * what + n)).wrapping_add(n)) >> 11) + 1) as f64 / (1u64 << 53) as f64;
         let ticks = match self {
             Noise::Uniform { most } => most * draw(0),
-            // Box and Muller, 1958.
+            // The method of Box and Muller, 1958.
             Noise::Normal { mean, deviation } => {
                 mean + deviation * (-2.0 * draw(0).ln()).sqrt() * (std::f64::consts::TAU * draw(1)).cos()
             }
@@ -59,7 +59,7 @@ impl Noise {
             Noise::Normal { mean, deviation } => [mean, deviation],
             Noise::Exponential { mean } => [mean, 0.0],
         };
-        // The limit is a day, if a tick is a picosecond.
+        // A day, if a tick is a picosecond.
         parameters.into_iter().find(|p| !(0.0..=8.64e16).contains(p))
     }
 }

@@ -13,7 +13,7 @@ use super::{
 pub(crate) struct Part<'a, P, C>(Engine<'a, P, C>);
 
 impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
-    /// Begins the ranks that `is_own` accepts. The caller must have checked the options by [`check`].
+    /// Begins the ranks that `is_own` accepts. The caller must have checked the options with [`check`].
     pub fn new(
         graph: &'a TaskGraph,
         prices: &'a P,
@@ -35,7 +35,7 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
         self.0.queue.peek().map(|event| event.time)
     }
 
-    /// Runs all events up to the time `last`; returns whether classes stayed valid and no time overflowed.
+    /// Runs all events up to the time `last`. Returns true if classes stayed valid and no time overflowed.
     pub fn run(&mut self, last: u64) -> bool {
         self.0.run_carried(last).is_ok()
     }

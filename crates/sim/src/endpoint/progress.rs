@@ -1,5 +1,5 @@
-//! Progress of tasks that wait for other tasks: a task that need not wait any longer gets its stamp, a sequence number
-//! that orders events of equal times, and is queued. Table entries that queued events need are read ahead.
+//! Progress of tasks that wait for other tasks: a task that no longer waits gets its stamp, a sequence number that
+//! orders events of equal times, and is queued. Table entries that queued events need are read ahead.
 
 use std::hint::black_box;
 
@@ -15,23 +15,23 @@ use super::{
 };
 use unisono_base::queue::Event;
 
-/// The maximum number of events that are read ahead at a time. They cause more cache misses than a core handles
+/// The most events that are read ahead at a time. They already cause more cache misses than a core handles
 /// concurrently, so more events would gain nothing.
 const AHEAD: usize = 16;
 /// The fewest events that are read ahead.
 const FEW: usize = 4;
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
-    /// Reads the table entries that the next events of the present time need, and returns the number of events after
-    /// which to call this again. An event finds its entry in one table through another table; here the reads of several
-    /// events overlap.
+    /// Reads the table entries that the next events of the present time need. Returns the number of events after which
+    /// this must be called again. An event finds its entry in one table through another table, and the reads of several
+    /// events overlap here.
     pub(super) fn read_ahead(&self) -> usize {
         let events = self.queue.present();
         let events = &events[..events.len().min(AHEAD)];
         if events.len() < FEW {
             return events.len();
         }
-        // No branch depends on a table, so that reads do not wait for each other.
+        // Branches do not depend on tables here, so that reads do not wait for each other.
         let touch = |id: u32| self.graph.read_ahead(TaskId(id)) ^ self.links[id as usize].owner;
         let mut read = 0;
         for event in events {
@@ -66,7 +66,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
 
     fn release(&mut self, id: u32, started: bool, place: usize) {
         let (links, freed, all_due, until) = (&mut self.links, &mut self.freed[place], &mut self.due, self.until);
-        // A loop is compiled in place; `for_each` on this iterator is a call.
+        // The compiler inlines a loop; `for_each` on this iterator would be a call.
         for (later, on_start) in self.graph.waiting(TaskId(id)) {
             if on_start != started {
                 continue;
@@ -107,7 +107,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     fn admit_several(&mut self, rank: u32, place: usize) {
         let mut freed = std::mem::take(&mut self.freed[place]);
         let mut left = freed.len();
-        // Sends, receives, and all others.
+        // The order is: sends, receives, all other tasks.
         for order in [Kind::Send, Kind::Receive, Kind::Calc] {
             for &id in &freed {
                 let kind = self.graph.task(TaskId(id)).kind;
@@ -128,7 +128,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         let task = self.graph.task(TaskId(id));
         let usage = if task.kind == Kind::Send { Use::Send } else { Use::Compute };
         let free = self.free(usage, self.at(ClassKey { rank, usage, cpu: task.cpu, nic: task.nic }));
-        // A busy CPU delays the task until now; without CPUs, the event that made it free does.
+        // If messages occupy CPUs, a busy CPU delays the task until now. Otherwise the event that made the task free
+        // delays it.
         let now = if self.uses_cpus { 0 } else { self.until };
         let time = free.max(now).max(self.due.get(id as usize).copied().unwrap_or(0));
         self.queue.push(Event { time, stamp: self.stamp, what: id });

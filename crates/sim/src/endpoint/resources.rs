@@ -29,7 +29,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         At { cpu: first + usize::from(key.cpu), nic }
     }
 
-    /// Returns the time from which these clocks allow the use.
+    /// Returns the time from which these clocks permit the use.
     #[inline]
     pub(super) fn free(&self, usage: Use, at: At) -> u64 {
         match usage {
@@ -39,8 +39,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Returns whether the event must not be executed: it waits for its clocks and is queued again or joins its class,
-    /// or it is the stale event of a head that was replaced.
+    /// Returns true if the event must not be executed now. Either the event waits for its clocks and is queued again or
+    /// joins its class, or it is the stale event of a head that was replaced.
     #[inline]
     pub(super) fn waits(&mut self, event: Event, id: u32, key: ClassKey, at: At) -> bool {
         let free = self.free(key.usage, at);
@@ -66,7 +66,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         true
     }
 
-    /// Returns whether the CPU of the event waits for a message to leave; then the event, unless it is stale, is parked
+    /// Returns true if the CPU of the event waits for a message to leave. Unless it is stale, the event is then parked
     /// until the message has left.
     #[inline]
     pub(super) fn is_parked(&mut self, event: Event, key: ClassKey, at: At) -> bool {
@@ -77,7 +77,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         is_held
     }
 
-    /// Records that the message of a send has left; its CPU continues if it waited for that.
+    /// Records that the message of a send has left. If the CPU waited for this, the CPU continues.
     pub(super) fn let_go(&mut self, time: u64, id: u32) {
         let task = self.graph.task(TaskId(id));
         let of = ClassKey { rank: self.links[id as usize].owner, usage: Use::Send, cpu: task.cpu, nic: task.nic };
@@ -121,8 +121,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         if self.classes && to < from { Err(Halt::Fell) } else { Ok(()) }
     }
 
-    /// Makes a task or a message hold a CPU. If messages occupy no CPU, they change only the finish of the rank. Clocks
-    /// of CPUs do not decrease, so a rank whose CPU is held for too long finishes too late.
+    /// Makes a task or a message occupy a CPU. If messages occupy no CPU, they change only the finish of the rank.
+    /// Clocks of CPUs do not decrease, so a rank whose CPU is occupied beyond `most` finishes too late.
     pub(super) fn hold_cpu(&mut self, cpu: usize, from: u64, to: u64) -> Result<(), Halt> {
         let until = if self.uses_cpus { to } else { self.clocks[cpu].max(to) };
         if let Some(most) = self.options.most.filter(|&most| until > most && !self.wraps) {
@@ -132,7 +132,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     }
 
     pub(super) fn hold_nic(&mut self, rank: u32, nic: usize, from: u64, ticks: u64) -> Result<(), Halt> {
-        // Without slack the interface is free at this time, and `free` equals `from`.
+        // Without slack, the interface is free at this time, so `free` equals `from`.
         let free = self.clocks[nic].max(from);
         let until = self.after(rank, free, &[ticks])?;
         self.hold(nic, free, until)

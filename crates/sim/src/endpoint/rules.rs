@@ -26,7 +26,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             return self.message(event, id, task, owner);
         }
         match task.kind {
-            // Only messages that occupy no CPU have an event after their send is done.
+            // If messages occupy no CPU, a message has one more event after its send is done.
             Kind::Send if !self.uses_cpus && self.links[id as usize].is_done() => {
                 let at = self.at(ClassKey { rank: task.peer, usage: Use::Arrive, cpu: task.cpu, nic: task.nic });
                 self.hold_cpu(at.cpu, event.time, event.time)?;
@@ -124,7 +124,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         Ok(())
     }
 
-    /// Gives a message to the receive that waits for it, or lets it wait for one.
+    /// Gives a message to the receive that waits for it. If there is none, the message waits for a receive.
     fn received(&mut self, time: u64, id: u32, task: Task, from: u32) {
         let (graph, envelope) = (self.graph, Envelope { source: from, tag: task.tag });
         let posted = |id: u32, _: Link| {

@@ -2,10 +2,10 @@
 //! state.
 //!
 //! A color *crosses* if some router sends it over the edge of a tile. Two tiles are alike if their PEs have the same
-//! routes of all other colors, and the same operations up to the first one of each thread that names a color that
-//! crosses. Before an operation that may begin without wavelets from another tile begins to use such a color, the
-//! states of these PEs are equal, apart from the numbers of operations and queues. In an X-Y reduce the tiles of all
-//! rows are alike until the reduce along the column.
+//! routes for all colors that do not cross, and if each thread has the same operations up to its first operation with a
+//! color that crosses. The states of these PEs are equal, apart from the numbers of operations and queues, until the
+//! first of these operations begins that needs no wavelet from another tile. In an X-Y reduce the tiles of all rows are
+//! alike until the reduce along the column.
 
 use std::ops::Range;
 
@@ -24,16 +24,16 @@ pub(super) struct Crossing {
     /// True for the colors that cross.
     colors: Vec<bool>,
     tile_pes: u32,
-    /// For each tile the first tile that is alike; the tile itself once the states have been copied.
+    /// For each tile, the first tile that is alike. After the states have been copied, the tile itself.
     leaders: Vec<u32>,
-    /// For each thread of a leader, the first operations of it and of its like that use a color that crosses and may
-    /// begin before a wavelet has crossed, as sorted `(PE, thread, operation)`; the operations are numbered as in the
+    /// The first operations, of each thread of a leader and of tiles alike, that use a color that crosses and may begin
+    /// before a wavelet has crossed. Entries are sorted `(PE, thread, operation)`; operations are numbered as in the
     /// leader.
     pub first: Vec<(u32, u32, u32)>,
 }
 
 impl Crossing {
-    /// Finds the tiles of `rows` rows that are alike; each tile is its own leader if states cannot be copied.
+    /// Finds the tiles of `rows` rows that are alike. If states cannot be copied, each tile is its own leader.
     pub fn new(m: &Clock<'_>, rows: u32, can_copy: bool) -> Self {
         let (p, tile_pes) = (m.program, rows * m.program.grid.cols);
         let pes = narrow::<u32>(p.pe_count());
@@ -60,7 +60,8 @@ impl Crossing {
             for (thread, first) in p.threads(pe as usize).zip(p.threads(like as usize)) {
                 let ops = p.thread_ops(thread);
                 let at = c.own_ops(p, thread).end;
-                // An operation whose first step takes from a color that crosses begins after other operations.
+                // If the first step of an operation takes from a color that crosses, the operation begins after other
+                // operations.
                 let taken = if at < ops.end { 1 + usize::from(takes_pairs(p, at)) } else { 0 };
                 if at < ops.end && !p.sources(at).iter().take(taken).any(|end| c.crosses(end)) {
                     let op = p.thread_ops(first).start + (at - ops.start);
@@ -73,12 +74,12 @@ impl Crossing {
         c
     }
 
-    /// Returns whether a PE runs from the start.
+    /// Returns true if a PE runs from the start.
     pub fn runs(&self, pe: u32) -> bool {
         self.like(pe) == pe
     }
 
-    /// Returns the PE in the leader of the tile.
+    /// Returns the PE at the same position in the leader of the PE's tile.
     fn like(&self, pe: u32) -> u32 {
         let tile = pe / self.tile_pes;
         pe - (tile - self.leaders[tile as usize]) * self.tile_pes
@@ -102,7 +103,8 @@ impl Crossing {
             all.split_at(all.iter().take_while(|route| !self.colors[usize::from(route.color)]).count())
         };
         let ((own, others), (own_b, others_b)) = (routes(a), routes(b));
-        // Rows of colors that cross follow all others, whose numbers are then equal, and end the turns of both routers.
+        // Rows of colors that cross are last, so the numbers of the other rows are equal. They also end the turns of
+        // both routers.
         let all_cross = others.iter().chain(others_b).all(|route| self.colors[usize::from(route.color)]);
         let (first, first_b) = (first_op(p, a), first_op(p, b));
         let same_op = |(x, y): (usize, usize)| {
@@ -114,7 +116,7 @@ impl Crossing {
         };
         let same_thread = |(x, y): (usize, usize)| {
             let (ops, ops_b) = (self.own_ops(p, x), self.own_ops(p, y));
-            // The same numbers of operations in a PE also make waits for an operation the same.
+            // If a PE has the same number of operations in both tiles, waits for an operation are also the same.
             ops.start - first == ops_b.start - first_b
                 && ops.len() == ops_b.len()
                 && (ops.end == p.thread_ops(x).end) == (ops_b.end == p.thread_ops(y).end)
@@ -179,7 +181,7 @@ impl Clock<'_> {
             self.router_log.copy((first + n, other + n), 0, sorted.0);
         }
         let rows = self.tables.pe_rows[b + 1] - other;
-        // Bits beyond the last row of a router stand for no row.
+        // Bits beyond the last row of a router are not used.
         self.pending[b] = self.pending[a] & narrow::<u64>((1u128 << rows) - 1);
         self.arriving[b] = self.arriving[a];
         (self.thread_turn[b], self.router_turn[b]) = (self.thread_turn[a], self.router_turn[a]);

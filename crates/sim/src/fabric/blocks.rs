@@ -4,13 +4,15 @@
 //! In cycle t a PE reads and changes its own state and the queues that it shares with its neighbors. All orders of the
 //! PEs within a cycle give the same result ([`super::queue`] stamps wavelets and free slots with their cycle). So a PE
 //! may run cycle t when all of its neighbors have run cycle t - 1 and none has run cycle t + 1. A block is the set of
-//! all `(row, column, t)` with `row + t` and `column + t` in ranges of [`SIDE`]: each cycle it moves by one row and one
-//! column against the order of the blocks. A neighbor's cycle t - 1 is then in the same or an earlier block, and its
-//! cycle t + 1 later in the same block, or in a later one ("time skewing": Wolfe, "More iteration space tiling", 1989).
+//! all `(row, column, t)` with `row + t` and `column + t` in ranges of length [`SIDE`]. In each cycle, the block moves
+//! by one row and one column against the order of the blocks. A neighbor's cycle t - 1 is then in the same block or an
+//! earlier block, and its cycle t + 1 is later in the same block, or in a later block ("time skewing": Wolfe, "More
+//! iteration space tiling", 1989).
 //!
 //! If the program allows it, the state is packed into bit masks first ([`super::packed`]).
 //!
-//! No PE sleeps in blocks ([`super::steady`]), because to fall asleep a PE compares states of the same cycle.
+//! In blocks, no PE sleeps ([`super::steady`]): a PE falls asleep by a comparison of states of the same cycle, which
+//! PEs of a block do not have.
 
 use std::ops::Range;
 
@@ -28,13 +30,14 @@ const SIDE: u32 = 12;
 /// Cycles that a block runs. Its PEs, on `SIDE + CYCLES` rows and columns, fit in a core's own cache.
 pub(super) const CYCLES: u32 = 12;
 
-/// Cycles of a trial, after which the machine decides whether to continue in blocks.
+/// The cycles of a trial. After a trial, the machine decides if the run continues in blocks.
 const TRIAL: u32 = 24;
-/// Consecutive restless trials required to continue in blocks: of a run that can be packed, and of any other run.
+/// The number of consecutive restless trials after which a run continues in blocks: for a run that can be packed, and
+/// for any other run.
 const PACKED_TRIALS: u32 = 2;
 const PLAIN_TRIALS: u32 = 20;
-/// Consecutive busy trials required of a run that can be packed: many PEs sleep, but all PEs packed cost less than the
-/// awake PEs unpacked.
+/// The number of consecutive busy trials after which a run that can be packed continues in blocks. Many PEs may sleep
+/// in it, but all PEs packed cost less than the awake PEs unpacked.
 const BUSY_TRIALS: u32 = 20;
 /// The fewest PEs for which a run that can be packed continues in blocks.
 const PACKED_FROM: u32 = 64;
@@ -44,20 +47,21 @@ const PACKED_FROM: u32 = 64;
 pub(super) struct Trial {
     pub visits: u64,
     since: u32,
-    /// Consecutive trials so far in which many PEs were visited; `restless` counts those in which also few PEs slept.
+    /// The number of consecutive trials so far in which many PEs were visited. `restless` counts the trials in which
+    /// also few PEs slept.
     busy: u32,
     restless: u32,
     /// True if the run can be packed; `None` before the check.
     packs: Option<bool>,
 }
 
-/// Least mean number of colors of a router, times two, for which a program that can be packed starts in blocks, if most
-/// PEs have several threads. Such programs hardly repeat: on 48 x 40 and 64 x 64 PEs the programs of all algorithms
-/// either have a value of 7 or more and continue in blocks sooner or later, or of 6 or less and never do.
+/// A program that can be packed starts in blocks if twice the mean number of colors of a router is at least this, and
+/// if most PEs have several threads. Such programs hardly repeat: on 48 x 40 and 64 x 64 PEs the programs of all
+/// algorithms either have a value of 7 or more and continue in blocks sooner or later, or of 6 or less and never do.
 const MANY_COLORS: usize = 7;
 
 impl Clock<'_> {
-    /// Returns whether a run can be packed and is expected to end up in blocks, so that it starts in blocks.
+    /// Returns true if a run can be packed and is expected to end up in blocks. Such a run starts in blocks.
     pub(super) fn will_be_restless(&self) -> bool {
         let pes = self.noted.len();
         let least = self.options.blocks_from;
@@ -69,7 +73,7 @@ impl Clock<'_> {
             && self.can_be_packed()
     }
 
-    /// Returns whether, in the last trials, so few visits were skipped that the run is to continue in blocks. A trial
+    /// Returns true if so few visits were skipped in the last trials that the run should continue in blocks. A trial
     /// ends at `now` if it has lasted [`TRIAL`] cycles; otherwise the result is false.
     pub(super) fn is_restless(&mut self, now: u32) -> bool {
         let pes = self.noted.len() as u64;
@@ -78,7 +82,7 @@ impl Clock<'_> {
             return false;
         }
         let cycles = u64::from(now - self.trial.since);
-        // On average, more than a quarter of all PEs were visited in a cycle.
+        // A trial is busy if, on average, more than a quarter of all PEs were visited in a cycle.
         let busy = self.trial.visits * 4 > pes * cycles;
         let restless = busy && self.steady.sleepers() * 16 < pes;
         let packs = self.trial.packs.take().unwrap_or_else(|| self.can_be_packed());
@@ -113,7 +117,7 @@ impl Clock<'_> {
         Ok(at)
     }
 
-    /// Runs a cycle of a PE if the cycle is set in the PE's `noted` mask.
+    /// Runs a cycle of a PE if the bit of the cycle is set in the PE's `noted` mask.
     fn run_noted(&mut self, pe: u32, cycle: u32) -> Result<(), SimError> {
         let slot = slot_of(cycle);
         if self.noted[pe as usize] >> slot & 1 == 0 {
@@ -129,7 +133,8 @@ impl Clock<'_> {
     }
 }
 
-/// Visits all PEs in each of [`CYCLES`] cycles from `now`, by blocks; `visit` gets a cycle and a range of PEs of a row.
+/// Visits all PEs in each of [`CYCLES`] cycles from `now` on, by blocks. `visit` gets a cycle and a range of PEs of a
+/// row.
 pub(super) fn sweep<E>(grid: Grid, now: u32, mut visit: impl FnMut(u32, Range<u32>) -> Result<(), E>) -> Result<(), E> {
     let (rows, cols) = (grid.rows, grid.cols);
     for row in (0..rows + CYCLES).step_by(SIDE as usize) {

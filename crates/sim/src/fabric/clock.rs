@@ -2,9 +2,9 @@
 //! ([`super::tables::Row`]).
 //!
 //! PEs are grouped into tiles of whole rows, each with its own list of visits. All tiles run cycle by cycle together
-//! while wavelets may cross between them. While none can for some cycles (a reduce along all rows at once), each tile
-//! runs these cycles on its own, so that its PEs stay in the cache, and of tiles that are alike only the first one runs
-//! ([`super::alike`]).
+//! while wavelets may cross between them. While no wavelet can cross for some cycles (as in a reduce along all rows at
+//! once), each tile runs these cycles separately, so that its PEs stay in the cache. Among tiles that are alike, only
+//! the first one runs ([`super::alike`]).
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
@@ -26,11 +26,11 @@ use super::{
     values::Values,
 };
 
-/// Approximate number of PEs in a tile: their state fits in a core's own cache. More tiles are alike if they are small.
+/// The approximate number of PEs in a tile. Their state fits in a core's own cache. Of small tiles, more are alike.
 const TILE_PES: u32 = 128;
 
-/// Number of cycles in advance for which a visit can be noted; a visit further ahead is noted before its time and then
-/// again.
+/// The number of cycles in advance for which a visit can be noted. A visit further ahead is noted for an earlier cycle,
+/// and then again.
 const HORIZON: u32 = 64;
 
 /// Number of cycles in advance for which a wavelet's row is noted in `Clock::arriving`.
@@ -47,13 +47,14 @@ impl Wakes {
         self.0 |= 2;
     }
 
-    /// Wakes the PE in the given cycle, or as late before it as can be noted.
+    /// Wakes the PE in the given cycle. If this cycle cannot be noted, wakes the PE in the latest earlier cycle that
+    /// can.
     #[inline]
     pub fn at(&mut self, now: u32, cycle: u32) {
         self.0 |= 1 << (cycle - now).clamp(1, HORIZON - 1);
     }
 
-    /// Returns the wakes with one bit per cycle modulo the horizon; `slot` is the bit of the present cycle.
+    /// Returns the wakes with one bit per cycle modulo the horizon. `slot` is the bit of the present cycle.
     #[inline]
     pub fn slots(&self, slot: u32) -> u64 {
         self.0.rotate_left(slot)
@@ -72,7 +73,7 @@ struct Tile {
     buckets: Vec<Vec<u32>>,
     /// Bit `n` is set if bucket `n` is not empty.
     filled: u64,
-    /// `(cycle, PE)`: times at which sleepers wake by themselves.
+    /// The times at which sleepers wake by themselves, as `(cycle, PE)`.
     alarms: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
@@ -81,7 +82,7 @@ impl Tile {
         self.filled == 0 && self.alarms.is_empty()
     }
 
-    /// Returns the first cycle, at or after `at`, that has a visit; `u32::MAX` if there is none.
+    /// Returns the first cycle, at or after `at`, with a visit; `u32::MAX` if there is none.
     fn next(&self, at: u32) -> u32 {
         let noted = if self.filled == 0 {
             u32::MAX
@@ -117,9 +118,9 @@ pub struct Clock<'a> {
     pub(super) router_turn: Vec<u8>,
     /// One bit for each row of a router, set if a wavelet waits in the row.
     pub(super) pending: Vec<u64>,
-    /// One bit for each row of a router, by cycle modulo [`SOON`]: from that cycle on a wavelet of the row may move.
+    /// One bit for each row of a router, by cycle modulo [`SOON`]. From this cycle on, a wavelet of the row may move.
     pub(super) arriving: Vec<[u64; SOON as usize]>,
-    /// True if wavelets on a ramp may arrive later than can be noted, so that their rows become pending too early.
+    /// True if wavelets on a ramp may arrive later than can be noted. Their rows then become pending too early.
     pub(super) arrive_late: bool,
     pub(super) router_log: Log,
     pub(super) ramp_log: Log,
@@ -129,10 +130,11 @@ pub struct Clock<'a> {
     /// True if PEs start at different times or no-ops are inserted.
     pub(super) noisy: bool,
     tiles: Vec<Tile>,
-    /// Tile of each PE, in a table because a division would take longer than the rest of noting a visit.
+    /// The tile of each PE. It is stored in a table, because a division would take longer than all other work of noting
+    /// a visit.
     tile_of: Vec<u32>,
-    /// Bit `n` is set if the PE is in bucket `n` of its tile or, in a run of blocks, must be visited in the cycle that
-    /// is `n` modulo the horizon.
+    /// Bit `n` is set if the PE is in bucket `n` of its tile. In a run in blocks, it is set if the PE must be visited
+    /// in the cycle that is `n` modulo the horizon.
     pub(super) noted: Vec<u64>,
     /// True if the run continues in blocks, so that tiles list no visits.
     in_blocks: bool,
@@ -140,7 +142,7 @@ pub struct Clock<'a> {
     /// True if the run is packed from the start.
     pub packs_at_once: bool,
     pub(super) crossing: Crossing,
-    /// True after an operation of `crossing` has begun, so that wavelets may cross between tiles.
+    /// True after an operation in `crossing` has begun. From then on, wavelets may cross between tiles.
     crossed: bool,
     pub(super) cycle: u32,
     pub(super) tallies: Vec<Tally>,
@@ -234,7 +236,8 @@ impl<'a> Clock<'a> {
         tile.filled |= 1 << slot;
     }
 
-    /// Schedules a visit of a PE in the given cycle, or as late before it as can be noted.
+    /// Schedules a visit of a PE in the given cycle. If this cycle cannot be noted, the visit is in the latest earlier
+    /// cycle that can.
     pub(super) fn note_at(&mut self, pe: u32, cycle: u32) {
         let slot = (self.cycle + (cycle - self.cycle).min(HORIZON - 1)) % HORIZON;
         if self.noted[pe as usize] >> slot & 1 == 0 {
@@ -251,7 +254,7 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// Schedules the wake of a sleeper in a cycle at any distance.
+    /// Schedules the wake of a sleeper in a cycle that may be beyond the horizon.
     pub(super) fn alarm(&mut self, pe: u32, cycle: u32) {
         self.tiles[self.tile_of[pe as usize] as usize].alarms.push(Reverse((cycle, pe)));
     }
@@ -288,7 +291,8 @@ impl<'a> Clock<'a> {
         self.end()
     }
 
-    /// Returns a number of cycles in which no wavelet can cross between tiles; 1 if some can in the next cycle.
+    /// Returns a number of cycles in which no wavelet can cross between tiles; 1 if a wavelet can cross in the next
+    /// cycle.
     fn window(&mut self, now: u32) -> Result<u32, SimError> {
         if self.crossed {
             return Ok(1);
@@ -352,7 +356,7 @@ impl<'a> Clock<'a> {
             }
             let pes = self.tiles[tile].pes.clone();
             if visits.len() * 4 > pes.len() {
-                // Many PEs are visited in memory order; all orders give the same result.
+                // Many PEs are visited in the order of memory. All orders give the same result.
                 visits.clear();
                 visits.extend(pes.filter(|&pe| self.noted[pe as usize] >> slot & 1 == 1));
             }
@@ -457,14 +461,14 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
         return bad("the period", options.period.to_string(), "at most 16 cycles");
     }
     let pes = 0..program.pe_count();
-    // Outputs and scratch memory are allocated as a whole; inputs are computed from a table of all elements.
+    // Outputs and scratch memory are allocated as a whole. Inputs are computed from a table of all elements.
     let output = |pe: usize| if narrow::<u32>(pe) < c.ranks { c.output_len(narrow::<u32>(pe)) } else { 0 };
     let elements: u128 = pes.clone().map(|pe| u128::from(output(pe)) + u128::from(program.scratch_elements(pe))).sum();
     let inputs = (0..c.ranks).map(|rank| c.input_len(rank)).max().unwrap_or(0);
     let ops = program.op_count() as u128;
     let moved: u128 = (0..program.op_count()).map(|op| u128::from(program.op(op).len)).sum();
     let bytes = 4 * elements + 8 * u128::from(inputs) + BYTES_A_PE * pes.len() as u128 + BYTES_AN_OP * ops;
-    // Each operation begins and ends in the run, and its elements are computed afterwards. A PE that idles in a
+    // Each operation begins and ends in the run, and its elements are computed after the run. A PE that idles in a
     // fraction p of its cycles is visited 1 / (1 - p) times for every element.
     let p = options.noop_probability;
     let each = if p > 0.0 { STEPS_A_VISIT * u128::from(rounded(1.0 / (1.0 - p)).max(1)) } else { 1 };
@@ -473,7 +477,8 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     Ok(())
 }
 
-/// Estimates: bytes of a PE with its router and queues, bytes and steps of an operation, steps of a visit of a PE.
+/// Estimates: the bytes of a PE with its router and queues, the bytes and steps of an operation, and the steps of a
+/// visit of a PE.
 const BYTES_A_PE: u128 = 600;
 const BYTES_AN_OP: u128 = 160;
 const STEPS_AN_OP: u128 = 2000;

@@ -1,9 +1,9 @@
 //! The input data, and the expected outputs.
 //!
-//! The input of a rank at element `k` is `a(rank) xor b(k)` over a few bits. It is computed on demand and differs
-//! between ranks and elements; sums are exact in f32; and the reduction over any number of ranks needs only the number
-//! of ranks with each value of `a`. Of 16-bit integers a wavelet carries two odd multiples of that number,
-//! which overflow, so that a carry from the lower half into the upper one makes a wrong result.
+//! The input of a rank at element `k` is `a(rank) xor b(k)` over a few bits. The input is computed on demand, and
+//! differs between ranks and elements. Sums are exact in f32. The reduction over any number of ranks depends only on
+//! the number of ranks with each value of `a`. A wavelet of 16-bit integers carries two odd multiples of the input.
+//! These overflow, so that a carry from the lower half into the upper half would make a wrong result.
 
 use unisono_base::{interrupt::poll, mix};
 use unisono_collective::{Collective, Dtype, Operator, Source};
@@ -16,7 +16,8 @@ pub struct Data {
     halves: bool,
     /// Number of ranks with each value of `a`.
     counts: Vec<u64>,
-    /// `a` of each rank; `by_element` has `b` of each element. The hot loop reads every element of every rank.
+    /// The value of `a` for each rank; `by_element` has `b` for each element. The hot loop reads every element of every
+    /// rank.
     by_rank: Vec<u16>,
     by_element: Vec<u16>,
 }
@@ -39,7 +40,7 @@ impl Data {
         reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
     )]
     pub fn new(c: Collective) -> Self {
-        // Sums over all ranks stay below 2^24, so f32 represents each of them exactly.
+        // Sums over all ranks stay below 2^24, so f32 can represent each of them exactly.
         let bits = (24 - (u64::from(c.ranks)).next_power_of_two().trailing_zeros()).clamp(1, 12);
         let mut data = Self {
             c,
@@ -76,7 +77,7 @@ impl Data {
         (mix(u64::from(element) ^ 0x9e37_79b9_7f4a_7c15) >> 20) as u32 & ((1 << self.bits) - 1)
     }
 
-    /// Returns a number as the bits of a wavelet. Products in f32 use only 1 and -1, and so stay exact.
+    /// Returns a number as the bits of a wavelet. Products in f32 use only 1 and -1, so they stay exact.
     fn wavelet(&self, value: u32) -> u32 {
         match (self.float, self.c.operator) {
             (true, Operator::Prod) => (if value.count_ones().is_multiple_of(2) { 1.0f32 } else { -1.0 }).to_bits(),
@@ -140,7 +141,7 @@ impl Data {
     /// Reduces `y` into `x`, element by element.
     pub fn reduce(&self, x: &mut [u32], y: &[u32]) {
         if self.float && self.c.operator == Operator::Sum {
-            // The usual case, as a loop that the compiler vectorizes.
+            // This is the usual case. The compiler vectorizes its loop.
             x.iter_mut().zip(y).for_each(|(x, y)| *x = (f32::from_bits(*x) + f32::from_bits(*y)).to_bits());
         } else {
             x.iter_mut().zip(y).for_each(|(x, y)| *x = self.combine(*x, *y));

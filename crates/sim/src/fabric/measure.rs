@@ -11,11 +11,11 @@
 //! T' = T - (T_R - arrival(i, j))
 //! ```
 //!
-//! `arrival` is the time at which the trigger reaches the PE on a quiet wafer. The paper prints
-//! T - (T_R + (i + j + 2)), whose sign is wrong: PEs that start together would differ by 2 (i + j).
+//! `arrival` is the time at which the trigger reaches the PE on a wafer without other traffic. The paper prints T -
+//! (T_R + (i + j + 2)), which has a wrong sign: the times of PEs that start together would differ by 2 (i + j).
 //!
-//! Each clock differs by a constant, and the barrier before the trigger is assumed to be complete. The no-ops belong to
-//! one run, from the trigger to the end of the collective, and are drawn by PE and cycle.
+//! Each clock differs by a constant, and the barrier before the trigger is assumed to be complete. No-ops are drawn by
+//! PE and cycle, for the whole run from the trigger to the end of the collective.
 
 use serde::Serialize;
 use unisono_base::{mix, narrow, rounded};
@@ -30,10 +30,10 @@ use super::{Options, Run, SimError, noop, run};
 pub struct Calibration {
     /// Greatest difference of two clocks, in cycles.
     pub clock_skew: u32,
-    /// The calibration ends when all starts are within fewer cycles than this; the default is the paper's: 57 on a line
-    /// of PEs, 129 on a grid.
+    /// The calibration ends when the difference of all starts is below this number of cycles. The defaults are those of
+    /// the paper: 57 on a line of PEs, 129 on a grid.
     pub wanted_spread: Option<u32>,
-    /// Greatest number of calibration runs, of which there is at least one; the run with the closest starts is used.
+    /// The largest number of calibration runs; at least one run is done. The run with the closest starts is used.
     pub most_runs: u32,
 }
 
@@ -47,10 +47,10 @@ impl Default for Calibration {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measurement {
     pub alpha: f64,
-    /// Number of calibration runs; `calibrated` is true if the starts of the best run are as close as wanted.
+    /// The number of calibration runs. `calibrated` is true if the starts of the best run are as close as requested.
     pub runs: u32,
     pub calibrated: bool,
-    /// Cycles between the first and last start if all PEs started at the same time of their own clocks;
+    /// The cycles between the first and the last start if all PEs started at the same time of their own clocks.
     /// `trigger_spread` is the same if each PE started when the trigger arrives, without writes.
     pub clock_spread: u64,
     pub trigger_spread: u64,
@@ -87,7 +87,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
     let clock: Vec<i64> = (0..grid.count())
         .map(|pe| (mix(options.seed ^ mix(pe + 1)) % (u64::from(calibration.clock_skew) + 1)) as i64)
         .collect();
-    // Converts a sample to the clock of the trigger, using only samples of the PE's own clock.
+    // Converts a sample to the clock of the trigger. It uses only samples of the PE's own clock.
     let common = |starts: &Starts, pe: usize, at: u32| {
         let (sample, reference) = (i64::from(at) + clock[pe], i64::from(starts.triggered[pe]) + clock[pe]);
         sample - (reference - i64::from(arrival[pe]))
@@ -103,7 +103,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
         if best.as_ref().is_none_or(|b| spread < b.0) {
             best = Some((spread, alpha, starts));
         }
-        // A write takes (1 + slope) / alpha cycles; after this division, alpha compensates for the path of the trigger.
+        // A write takes (1 + slope) / alpha cycles. After this division, alpha compensates for the path of the trigger.
         alpha /= (1.0 + slope).max(0.1);
         runs += 1;
     }
@@ -173,7 +173,7 @@ fn slope(grid: Grid, sampled: &[i64]) -> f64 {
     if xx > 0.0 { xy / xx } else { 0.0 }
 }
 
-/// Returns a broadcast of one element from PE (0, 0): east along the first row, then south from each of its PEs.
+/// Returns a broadcast of one element from PE (0, 0): east along the first row, then south from each PE of this row.
 fn trigger(grid: Grid) -> WaferProgram {
     let pes = narrow::<u32>(grid.count());
     let c = Collective::new(Kind::Broadcast, pes, 1, 0, Operator::Sum, Dtype::I32);

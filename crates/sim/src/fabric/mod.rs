@@ -7,13 +7,13 @@
 //!   takes one cycle (P 2.2). The ramp between a router and its PE takes T_R cycles each way and one wavelet a cycle (P
 //!   2.2).
 //! * Each input port has a queue of finite depth for each color (M). A wavelet moves if the next queue had room at the
-//!   start of the cycle, so a queue of two keeps the full rate. A stalled color does not stall another.
+//!   start of the cycle, so a queue of depth two gives the full rate. A stalled color does not stall other colors.
 //! * A wavelet that is multicast moves to all of its ports in one cycle, or waits (M).
 //! * The colors that wait for one link take turns (M).
 //! * The current position of a color selects the accepted inputs and their outputs; other inputs wait (P 2.2). Two
 //!   accepted inputs with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
-//! * A control wavelet moves by the current position and then advances it, at every router on its path; it reaches no
-//!   PE.
+//! * A control wavelet moves by the current position and then advances the position, at every router on its path. It
+//!   reaches no PE.
 //! * A PE does one element operation a cycle; its threads take turns. An operation with n sources takes max(1, n - 1)
 //!   cycles an element, and combines the sources in the order written. With a chunk, the operation does one step for
 //!   all elements of the chunk before the next step; taking a chunk of a first source from the fabric is then a step
@@ -24,10 +24,10 @@
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
 //! The simulator's cost depends on events: a PE is visited only in cycles in which one of its wavelets or operations
-//! may move, and not while it repeats the moves of its previous period (`steady`) or those of a PE in another row
-//! (`alike`). Runs that hardly repeat continue block by block (`blocks`), with their state packed into bit masks if the
-//! program allows it (`packed`). No decision depends on values, so the simulation moves no values: they are computed
-//! afterwards, operation by operation, from the recorded moves (`moves`, `values`).
+//! may move. It is not visited while it repeats the moves of its previous period (`steady`) or the moves of a PE in
+//! another row (`alike`). Runs that hardly repeat continue block by block (`blocks`), with their state packed into bit
+//! masks if the program allows it (`packed`). No decision depends on values, so the simulation moves no values. Values
+//! are computed afterwards, operation by operation, from the recorded moves (`moves`, `values`).
 
 mod alike;
 mod blocks;
@@ -63,14 +63,15 @@ pub struct Options {
     /// Cycle in which each PE starts; empty if all start in cycle 0.
     pub start: Vec<u32>,
     pub seed: u64,
-    /// Cycles after which the state of a PE is expected to repeat, so that the PE can be skipped; 0 disables this, and
-    /// the skipping of rows that do the same as others. Results do not depend on it.
+    /// The number of cycles after which the state of a PE is expected to repeat, so that the PE can be skipped. 0
+    /// disables this, and also the skipping of rows that do the same as other rows. Results do not depend on it.
     pub period: u32,
-    /// Fewest PEs for which a run that rarely repeats continues in blocks of PEs. If its state can be packed, 64 PEs
-    /// suffice, and blocks are used from the start if the program looks suitable. 0 runs every program in blocks from
-    /// the start, `u32::MAX` none. Results do not depend on it.
+    /// The fewest PEs for which a run that rarely repeats continues in blocks of PEs. If the state of a run can be
+    /// packed, 64 PEs suffice, and the run starts in blocks if the program looks suitable. With 0 every program runs in
+    /// blocks from the start, with `u32::MAX` no program does. Results do not depend on it.
     pub blocks_from: u32,
-    /// Greatest number of threads of a packed run; fewer run if other work uses the cores. Results do not depend on it.
+    /// The most threads of a packed run. Fewer threads are used if other work uses the cores. Results do not depend on
+    /// it.
     pub jobs: u32,
     pub trace: TraceRequest,
 }
@@ -105,7 +106,7 @@ pub struct Run {
     pub events: u64,
     /// Number of moves over links between routers: the energy.
     pub hops: u64,
-    /// Total number of cycles that wavelets waited at routers, beyond the cycle that a hop takes.
+    /// The total number of cycles for which wavelets waited at routers, in addition to the cycle that a hop takes.
     pub stalls: u64,
     /// True if every output equals plain arithmetic on the inputs.
     pub result_correct: bool,
@@ -121,7 +122,7 @@ impl Options {
     }
 }
 
-/// Returns whether a PE inserts a no-op in a cycle.
+/// Returns true if a PE inserts a no-op in a cycle.
 fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
     if options.noop_probability <= 0.0 {
         return false;
@@ -140,7 +141,8 @@ pub fn run(program: &WaferProgram, options: &Options) -> Result<Run, SimError> {
         if options.blocks_from == u32::MAX {
             return Err(error);
         }
-        // In blocks the first error that is found need not be the earliest one.
+        // In blocks, the first error that is found may not be the earliest one. So the program runs again without
+        // blocks.
         clock::Clock::new(program, &Options { blocks_from: u32::MAX, ..options.clone() })?.run()
     })
 }

@@ -1,8 +1,9 @@
-//! The recorded moves: for each color of a router the input ports of forwarded wavelets with the router's position; for
-//! each ramp the operations that sent or took wavelets. The log stores the order and counts, not the times.
+//! The recorded moves: for each color of a router, the input ports of forwarded wavelets with the router's position;
+//! for each ramp, the operations that sent or took wavelets. The log stores the order and the numbers of moves, not
+//! their times.
 //!
-//! As all queues are first in, first out, this determines for every wavelet that an operation takes the operation and
-//! the element from which it came ([`sources`]).
+//! All queues are first in, first out. So the log determines, for every wavelet that an operation takes, the operation
+//! and the element from which the wavelet came ([`sources`]).
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,8 @@ use unisono_base::narrow;
 
 use super::tables::{NONE, RAMP, Tables};
 
-/// Recorded keys of each entry (a router's color or a queue, called `who` below), run-length encoded in their order.
+/// The recorded keys of each entry, run-length encoded in their order. An entry is a router's color or a queue; its
+/// index is called `who` below.
 pub struct Log {
     current: Vec<Entry>,
     /// Ended runs of equal keys, as `(entry, key, number of moves)`.
@@ -50,7 +52,7 @@ impl Log {
         self.current[who as usize].count
     }
 
-    /// Returns whether the current key was already the key before `cycle`, or no key was recorded.
+    /// Returns true if the current key was already the key before `cycle`, or if no key was recorded.
     pub fn is_steady(&self, who: u32, cycle: u32) -> bool {
         let e = &self.current[who as usize];
         e.key == NONE || e.since < cycle
@@ -61,7 +63,7 @@ impl Log {
         self.current[who as usize].count += count;
     }
 
-    /// Adds `count` moves with a key at once; their times are not recorded.
+    /// Adds `count` moves with a key at once. Their times are not recorded.
     pub fn more(&mut self, who: u32, key: u32, count: u32) {
         let e = &mut self.current[who as usize];
         if e.key == key {
@@ -80,8 +82,8 @@ impl Log {
         self.closed.len()
     }
 
-    /// Copies the records of an entry to one without records, and adds `shift` to the keys; the first `sorted` ended
-    /// runs are sorted, and only these are copied.
+    /// Copies the records of an entry to an entry without records, and adds `shift` to the keys. The first `sorted`
+    /// ended runs are sorted, and only these are copied.
     pub fn copy(&mut self, (from, to): (u32, u32), shift: u32, sorted: usize) {
         let shifted = |key: u32| if key == NONE { NONE } else { key + shift };
         let mut at = self.closed[..sorted].partition_point(|c| c.0 < from);
@@ -118,7 +120,7 @@ pub fn router_key(port: usize, position: u8) -> u32 {
     u32::from(position) << 3 | port as u32
 }
 
-/// Elements `first .. first + count` of those that operation `op` sent.
+/// The elements `first .. first + count` of the elements that operation `op` sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SentRun {
     pub op: u32,
@@ -133,8 +135,8 @@ fn append(parts: &mut VecDeque<SentRun>, part: SentRun) {
     }
 }
 
-/// Returns, for every place of [`Tables::places`] that takes from the fabric, the elements that arrived there: all runs
-/// of elements, and the start of each place's runs.
+/// Returns, for every place of [`Tables::places`] that takes from the fabric, the elements that arrived there: the runs
+/// of elements of all places, and the start of each place's runs.
 pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<SentRun>, Vec<u32>) {
     let (ramps, ramp_starts) = ramps.into_rows();
     let of = |queue: u32| ramp_starts[queue as usize] as usize..ramp_starts[queue as usize + 1] as usize;
@@ -174,7 +176,7 @@ pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<SentRun>, Vec<
     (found.into_iter().map(|f| f.1).collect(), starts)
 }
 
-/// Returns the elements that arrived at every queue and were not forwarded, which on a ramp to a PE is all of them.
+/// Returns the elements that arrived at every queue and were not forwarded. On a ramp to a PE, these are all elements.
 fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)]) -> Vec<VecDeque<SentRun>> {
     let mut inboxes: Vec<VecDeque<SentRun>> = vec![VecDeque::new(); tables.queues.count()];
     let mut row_of = vec![NONE; tables.queues.count()];
@@ -194,7 +196,7 @@ fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)
     }
     let (mut moves, starts) = routers.into_rows();
     let mut at = starts.clone();
-    // Each row does its moves in their order, as far as the elements to forward have arrived.
+    // Each row does its moves in their order, until an element that it must forward has not arrived yet.
     let mut todo: Vec<u32> = (0..narrow::<u32>(tables.rows.len())).rev().collect();
     while let Some(n) = todo.pop() {
         let row = &tables.rows[n as usize];

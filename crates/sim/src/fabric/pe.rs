@@ -19,21 +19,23 @@ use super::{
 pub struct Thread {
     op: u32,
     end: u32,
-    /// Number of elements of the operation; `element` is the index of the next element.
+    /// The number of elements of the operation. `element` is the index of the next element.
     len: u32,
     element: u32,
-    /// Number of elements that each step does before the next step begins; `chunk_start` is the first of them.
+    /// The number of elements for which each step is done before the next step begins. `chunk_start` is the first of
+    /// these elements.
     chunk: u32,
     chunk_start: u32,
-    /// Number of completed steps of the chunk; `work` is the number of all its steps. Each step takes one more source.
+    /// The number of completed steps of the chunk. `work` is the number of all its steps. Each step takes one more
+    /// source.
     step: u8,
     work: u8,
     sources: u8,
-    /// True if the first step takes two sources. Each later step takes one; in an operation with chunks from two fabric
-    /// sources the first step takes one too.
+    /// True if the first step takes two sources. Each later step takes one source. In an operation with chunks from two
+    /// fabric sources, the first step also takes one source.
     pairs: bool,
-    /// 2 if the operation ends with a control wavelet that switches its color at all routers on the path, 1 if at its
-    /// own router, else 0.
+    /// 2 if the operation ends with a control wavelet that switches its color at all routers on the path; 1 if the
+    /// wavelet switches the color only at its own router; 0 without a control wavelet.
     switches: u8,
     pace: u16,
     started: bool,
@@ -42,12 +44,12 @@ pub struct Thread {
     /// Range of the operation's operands in `Tables::places`.
     places: u32,
     places_end: u32,
-    /// First cycle of the operation; `earliest` is the earliest cycle of the next element.
+    /// The first cycle of the operation. `earliest` is the earliest cycle of the next element.
     start: u32,
     earliest: u32,
 }
 
-/// Ends that a step has reached.
+/// What a step has completed, if anything.
 pub struct Done {
     /// True if the step was the last one of an element.
     pub last_step: bool,
@@ -79,7 +81,7 @@ impl Thread {
         t
     }
 
-    /// Copies the data of the current operation that the loop uses.
+    /// Copies the data of the current operation that the hot loop uses.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the hot loop; lanes and sources of a PE are few, as `Tables::new` checks"
@@ -102,8 +104,8 @@ impl Thread {
         (self.places, self.places_end) = (op_places[op], op_places[op + 1]);
     }
 
-    /// Returns this state for a thread whose operations come `shift` later and end at `end`; an operation that has not
-    /// begun may differ there.
+    /// Returns this state for a thread whose operations come `shift` later and end at `end`. An operation that has not
+    /// begun may differ in that thread.
     pub fn shifted(&self, (program, op_places): (&WaferProgram, &[u32]), shift: u32, end: u32) -> Self {
         let mut t = Self { op: self.op + shift, end, ..self.clone() };
         if t.started && !t.is_done() {
@@ -124,7 +126,7 @@ impl Thread {
     #[inline]
     pub fn takes_in(&self, step: u8) -> Range<usize> {
         let (step, sources) = (usize::from(step), usize::from(self.sources));
-        // After the last source, one more step sends the chunk that is in the memory sink.
+        // After the last source, one more step sends the chunk in the memory sink.
         match (self.pairs, step) {
             (false, _) => step.min(sources)..sources.min(step + 1),
             (true, 0) => 0..sources.min(2),
@@ -156,7 +158,7 @@ impl Thread {
         self.op == self.end
     }
 
-    /// Returns the number of elements that remain before operation `op` of this thread can start; a thread does at most
+    /// Returns the number of elements that remain before operation `op` of this thread can start. A thread does at most
     /// one element in a cycle.
     pub fn elements_before(&self, program: &WaferProgram, op: usize) -> u64 {
         if op <= self.op as usize {
@@ -171,7 +173,8 @@ impl Thread {
     }
 
     /// Returns the number of times that the thread can repeat its last period, which began at `cycle` in the state
-    /// `before`; `None` if the thread is not at the same point as then. A thread that did nothing can repeat for ever.
+    /// `before`. `None` if the thread is not at the same point of its operation as at that time. A thread that did
+    /// nothing can repeat without limit.
     pub fn periods(&self, before: &Self, cycle: u32, period: u32) -> Option<u32> {
         let place = |t: &Self| (t.op, t.step, t.started, t.element - t.chunk_start);
         let pause = |t: &Self, now: u32| t.earliest.saturating_sub(now);
@@ -214,8 +217,8 @@ impl Thread {
         }
     }
 
-    /// Returns the number of steps before the thread's state must be looked up, without the last step of the operation:
-    /// until then all steps are like the current one, or alternate between it and [`Self::other_step`].
+    /// Returns the number of steps before the thread's state must be looked up, without the last step of the operation.
+    /// Until then, all steps are like the current step, or alternate between it and [`Self::other_step`].
     pub fn regular_steps(&self) -> u32 {
         if self.is_done() || !self.started {
             return 0;
@@ -254,12 +257,13 @@ impl Thread {
 
     /// Returns the least number of cycles from a regular step to the next one.
     pub fn pace_after(&self, step: u8) -> u32 {
-        // Only the first step of an element waits; in a chunk of several steps no regular step precedes one.
+        // Only the first step of an element waits for the pace. In a chunk of several steps, no regular step comes
+        // before a first step.
         let is_followed_by_first = step + 1 == self.work && (self.work == 1 || self.chunk == 1);
         if is_followed_by_first { u32::from(self.pace) } else { 1 }
     }
 
-    /// Returns whether the operation has not started and has other operations to wait for, complete or not.
+    /// Returns true if the operation has not started and must wait for other operations, which may be complete already.
     #[inline]
     pub fn has_to_wait(&self) -> bool {
         self.waits && !self.started
@@ -281,7 +285,7 @@ impl Thread {
     }
 }
 
-/// Returns whether the first step of an operation takes two sources.
+/// Returns true if the first step of an operation takes two sources.
 pub fn takes_pairs(program: &WaferProgram, op: usize) -> bool {
     program.op(op).chunk == 1 || !matches!(program.sources(op), [End::Fabric(_), End::Fabric(_), ..])
 }
@@ -379,7 +383,7 @@ impl Clock<'_> {
         tally.last = cycle;
         for n in first + takes.start..first + takes.end {
             if let Place::Queue(q) = self.tables.places[n] {
-                // Only a full queue kept the router from sending, so only then the router needs a visit.
+                // Only a full queue prevents the router from sending, so the router needs a visit only in this case.
                 if self.tables.queues.pop(q, cycle) {
                     self.pending[pe as usize] |= 1 << self.tables.queues.row(q);
                 }
@@ -430,7 +434,7 @@ impl Clock<'_> {
         }
     }
 
-    /// Returns an error that counts the unfinished PEs and describes why each of the first 16 waits.
+    /// Returns an error with the number of unfinished PEs, which describes why each of the first 16 waits.
     pub(super) fn deadlock(&self) -> SimError {
         let cycle = self.tallies.iter().map(|t| u64::from(t.last) + 1).max().unwrap_or(0);
         let mut stuck = Vec::new();

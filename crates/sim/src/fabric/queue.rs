@@ -1,5 +1,5 @@
-//! All queues of the machine in flat tables: fixed slots, first in, first out. A wavelet is stored only as the cycle
-//! from which it may move; its data follow from the recorded moves (`moves`). A *row* is one color at a router.
+//! All queues of the machine in flat tables: fixed slots, first in, first out. Of a wavelet, only the cycle from which
+//! it may move is stored. Its data follow from the recorded moves (`moves`). A *row* is one color at a router.
 
 use unisono_base::narrow;
 
@@ -30,7 +30,7 @@ impl Wavelet {
         self.0 & CONTROL != 0
     }
 
-    /// Returns whether the sender's router advances its color after this wavelet.
+    /// Returns true if the sender's router advances its color after this wavelet.
     pub fn advances(self) -> bool {
         self.0 & ADVANCE != 0
     }
@@ -47,7 +47,7 @@ impl Wavelet {
 pub struct Ring {
     pub push: u16,
     pub pop: u16,
-    /// Cycle of the last push; while a PE at the queue sleeps, only pushes by the awake PE count.
+    /// The cycle of the last push. While a PE at the queue sleeps, only pushes by the PE that is awake are recorded.
     pub push_last: u32,
     /// Cycle in which a control wavelet was pushed to a sleeping PE; 0 for none.
     pub control: u32,
@@ -56,17 +56,18 @@ pub struct Ring {
 /// State of a queue without its slots, in half a cache line.
 #[derive(Clone, Copy, Default)]
 struct Head {
-    /// Cycle of the last pop: the popped slot is free from the next cycle on.
+    /// The cycle of the last pop. The popped slot is free from the next cycle on.
     popped: u32,
-    /// Copy of the first wavelet, if there is one; most reads of a queue need only this copy.
+    /// A copy of the first wavelet, if there is one. Most reads of a queue need only this copy.
     front: Wavelet,
-    /// Index of the queue's first slot; `mask` is the number of its slots, a power of two, minus one.
+    /// The index of the queue's first slot. `mask` is the number of its slots, a power of two, minus one.
     start: u32,
     mask: u8,
     first: u8,
     len: u8,
     capacity: u8,
-    /// Router row of the queue, relative to its PE's first row; `feeder` is likewise the row of the sending neighbor.
+    /// The router row of the queue, relative to its PE's first row. `feeder` is the row of the sending neighbor,
+    /// relative to the neighbor's first row.
     row: u8,
     feeder: u8,
     ring: Ring,
@@ -75,9 +76,9 @@ struct Head {
 /// Result of comparing a queue with its state one period before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// No wavelet arrived or left, and all could already move one period before.
+    /// No wavelet arrived or left, and all wavelets could already move one period before.
     Same,
-    /// The wavelets equal those of one period before, with ready cycles later by a period.
+    /// The wavelets equal those of one period before, with ready cycles that are later by one period.
     Shifted,
     No,
 }
@@ -92,7 +93,8 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Adds a queue for `capacity` wavelets, with one spare slot for a control wavelet of a ramp; returns its number.
+    /// Adds a queue for `capacity` wavelets, with one additional slot for a control wavelet of a ramp. Returns the
+    /// number of the queue.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop's tables")]
     pub fn add(&mut self, capacity: u32, row: u8) -> u32 {
         let (start, slots) = (self.slots.len(), (capacity + 1).next_power_of_two());
@@ -161,7 +163,7 @@ impl Queues {
         head.start as usize + usize::from(head.first.wrapping_add(at) & head.mask)
     }
 
-    /// Reads a queue, if it exists, to load its state into the cache. The returned value has no meaning.
+    /// Reads a queue, if it exists, so that its state is in the cache. The returned value has no meaning.
     #[inline]
     pub fn read_ahead(&self, queue: u32) -> u32 {
         self.heads.get(queue as usize).map_or(0, |head| head.popped)
@@ -177,7 +179,7 @@ impl Queues {
         (head.front.ready() <= cycle).then_some(head.front)
     }
 
-    /// Drops all wavelets and queues; only the number of queues remains.
+    /// Removes all wavelets and queues. Only the number of queues remains.
     pub fn empty(&mut self) {
         *self = Self { emptied: self.count(), ..Self::default() };
     }
@@ -187,7 +189,7 @@ impl Queues {
         (0..self.heads[queue as usize].len).map(move |n| self.slots[self.slot(queue, n)])
     }
 
-    /// Removes the wavelet at the front, which must exist; returns whether the queue was full.
+    /// Removes the wavelet at the front, which must exist. Returns true if the queue was full.
     #[inline]
     pub fn pop(&mut self, queue: u32, cycle: u32) -> bool {
         let head = &mut self.heads[queue as usize];
@@ -201,7 +203,7 @@ impl Queues {
         full
     }
 
-    /// Returns whether the queue had room for one more wavelet at the start of the cycle.
+    /// Returns true if the queue had room for one more wavelet at the start of the cycle.
     #[inline]
     pub fn has_room(&self, queue: u32, cycle: u32) -> bool {
         let head = &self.heads[queue as usize];
@@ -225,7 +227,7 @@ impl Queues {
             return Repeat::No;
         }
         let pairs = || self.wavelets(queue).zip(before.wavelets(queue));
-        // A wavelet that was not ready when the copy was made has a different time relative to the clock.
+        // A wavelet that was not ready when the copy was made now has a different time relative to the clock.
         if pairs().all(|(now, then)| now == then && then.ready() <= cycle) {
             return Repeat::Same;
         }

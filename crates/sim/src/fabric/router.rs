@@ -12,7 +12,7 @@ use super::{
 };
 
 impl Clock<'_> {
-    /// Moves at most one wavelet over each outgoing link; rows take turns as the first. `still` are the ports whose
+    /// Moves at most one wavelet over each outgoing link. Rows take turns in being first. `still` are the ports whose
     /// neighbors sleep ([`super::steady`]).
     #[inline]
     pub(super) fn visit_router(&mut self, pe: u32, still: u8, wakes: &mut Wakes) -> Result<(), SimError> {
@@ -32,7 +32,7 @@ impl Clock<'_> {
                 let n = rows.trailing_zeros();
                 rows &= rows - 1;
                 if self.visit_row(pe, first + n, still, &mut busy, wakes)? && n == u32::from(turn) {
-                    // The row that went first is tried last next time.
+                    // The row that went first is tried last in the next turn.
                     self.router_turn[pe as usize] = if n + 1 == end - first { 0 } else { turn + 1 };
                 }
             }
@@ -62,8 +62,8 @@ impl Clock<'_> {
         black_box(rows().fold(u32::from(read), |sum, row| sum ^ self.tables.queues.read_ahead(accepted(row))));
     }
 
-    /// Moves the accepted head of one color, if there is one, and returns whether it moved; `busy` are the links
-    /// already used in this cycle.
+    /// Moves the accepted head of one color, if there is one. Returns true if a wavelet moved. `busy` are the links
+    /// that are already used in this cycle.
     #[inline]
     fn visit_row(&mut self, pe: u32, row: u32, still: u8, busy: &mut u8, wakes: &mut Wakes) -> Result<bool, SimError> {
         let cycle = self.cycle;
@@ -88,7 +88,7 @@ impl Clock<'_> {
         }
         let Some((port, queue, wavelet)) = head else {
             let empty = |p: usize| r.inputs[p] == NONE || self.tables.queues.len(r.inputs[p]) == 0;
-            // If a wavelet is not ready, its push noted the cycle in which it becomes ready.
+            // If a wavelet is not ready, its push has noted the cycle in which it becomes ready.
             if !self.arrive_late || (0..5).all(|p| accepted >> p & 1 == 0 || empty(p)) {
                 self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
             }
@@ -97,7 +97,7 @@ impl Clock<'_> {
         // A control wavelet does not go to the PE.
         let tx = if wavelet.is_control() { tx & !RAMP_BIT } else { tx };
         if tx & *busy != 0 {
-            // Another color has used the link; the link is free again in the next cycle.
+            // Another color has used the link. The link is free again in the next cycle.
             wakes.next();
             return Ok(false);
         }
@@ -112,8 +112,8 @@ impl Clock<'_> {
                 self.tables.queues.has_room(outputs[out], cycle)
             };
             if !room {
-                // The PE or router that pops from that queue marks this row as pending again, unless it popped in this
-                // cycle already; a sleeping neighbor does not mark it.
+                // The PE or router that pops from the next queue marks this row as pending again. It does not do so if
+                // it has already popped in this cycle, or if it is a sleeping neighbor.
                 if still == 0 && !self.tables.queues.popped_in(outputs[out], cycle) {
                     self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
                 }
@@ -160,7 +160,7 @@ impl Clock<'_> {
         if !wavelet.is_control() {
             self.router_log.add(row, router_key(port, position), cycle);
         }
-        // The upstream neighbor can use the freed slot in the next cycle; this router can move its next wavelet then.
+        // In the next cycle, the upstream neighbor can use the freed slot, and this router can move its next wavelet.
         wakes.next();
         // If the queue was not full, the neighbor did not wait for this slot.
         if port != RAMP && still >> port & 1 == 0 && full {

@@ -4,17 +4,17 @@
 //! beginning, from the wavelets that neighbors send during the cycle, and from the neighbors' queues that had room when
 //! it began. The *state* consists of everything that decides their moves: queues with the times of their wavelets
 //! relative to the present cycle, the lengths of the neighbors' queues that they send to, router positions, turns, and
-//! the step of each thread in its operation, but not the number of elements that threads have done.
+//! the step of each thread in its operation, but not of the number of elements that threads have done.
 //!
-//! If a PE's state at cycle t equals its state one *period* before, the PE repeats the last period for as long as its
-//! neighbors do the same at their common queues as a period before. The PE then *sleeps*: it is not visited. Two
+//! If a PE's state at cycle t equals its state one *period* before, the PE repeats the last period as long as its
+//! neighbors repeat their moves of that period at the common queues. The PE then *sleeps*: it is not visited. Two
 //! neighbors that sleep repeat their common moves, because the period is the same for all PEs. A PE that is awake next
 //! to a sleeper compares its pushes to and pops from the sleeper, cycle by cycle, with those of a period before, which
-//! the [`Ring`] of each queue stores. At the first difference the sleeper wakes in the next cycle, because a push or a
-//! pop has its effect then. A sleeper also wakes before one of its operations ends.
+//! the [`Ring`] of each queue stores. After the first difference, the sleeper wakes in the next cycle, because a push
+//! or a pop has its effect in the next cycle. A sleeper also wakes before one of its operations ends.
 //!
-//! A PE that wakes first accounts for whole periods (counts grow, times shift), then repeats the cycles of the last,
-//! incomplete period alone, with the rings instead of the neighbors. So nothing is approximated: all cycles, moves and
+//! A PE that wakes first accounts for whole periods (counts grow, times shift). Then it repeats the cycles of the last,
+//! incomplete period alone, with the rings in place of the neighbors. So nothing is approximated: all cycles, moves and
 //! counts equal those of a run without sleep, and a test compares them.
 
 use unisono_base::narrow;
@@ -31,14 +31,15 @@ const LINKS: u8 = 0b1111;
 
 #[derive(Clone, Copy)]
 struct Nap {
-    /// Number of consecutive copies after which the state did not repeat; `again` is the first cycle for the next copy.
+    /// The number of consecutive copies after which the state did not repeat. `again` is the first cycle in which the
+    /// next copy may be made.
     misses: u32,
     again: u32,
     /// Cycle in which the state was copied; [`NONE`] without a copy.
     copied: u32,
     /// Cycle at whose beginning the PE fell asleep; [`NONE`] if it is awake.
     since: u32,
-    /// Cycle in which the PE wakes; [`NONE`] if it wakes only when disturbed.
+    /// The cycle in which the PE wakes. [`NONE`] if the PE wakes only when a neighbor disturbs it.
     until: u32,
     /// True if a neighbor's moves differed from those of a period before, in the cycle before the PE wakes.
     disturbed: bool,
@@ -53,11 +54,11 @@ pub struct Steady {
     /// Number of cycles after which states are compared; 0 if no PE sleeps.
     period: u32,
     naps: Vec<Nap>,
-    /// For each PE, one bit for each port: the neighbor there sleeps.
+    /// For each PE, one bit for each port, set if the neighbor at the port sleeps.
     still: Vec<u8>,
     /// True while a PE repeats cycles that its neighbors have already done.
     alone: bool,
-    /// Copies of the threads' states to compare with; the fields below are copies of other parts of the state.
+    /// Copies of the states of threads, for comparisons. The fields below are copies of other parts of the state.
     threads: Vec<Thread>,
     positions: Vec<u8>,
     moved: Vec<u32>,
@@ -77,7 +78,7 @@ fn span(period: u32, first: u32, count: u32) -> u16 {
 impl Steady {
     /// Creates the records of a machine before its first cycle.
     pub fn new(period: u32, m: &Clock<'_>) -> Self {
-        // With period 0 no PE sleeps, and nothing is stored.
+        // With period 0 no PE sleeps, so nothing is stored.
         let on = |n: usize| if period > 0 { n } else { 0 };
         let (queues, pes) = (on(m.tables.queues.count()), on(m.pe_threads.len() - 1));
         Self {
@@ -129,7 +130,7 @@ impl Steady {
         self.naps.iter().filter(|n| n.since != NONE).count() as u64
     }
 
-    /// Returns whether a sleeper must be visited in this cycle.
+    /// Returns true if a sleeper must be visited in this cycle.
     pub fn wakes_at(&self, pe: u32, cycle: u32) -> bool {
         self.naps[pe as usize].until == cycle
     }
@@ -159,13 +160,13 @@ fn mark(bits: &mut u16, last: &mut u32, cycle: u32, period: u32) {
 
 /// Clears the bits of the cycles after `last` and before `cycle`.
 fn forget(bits: &mut u16, last: u32, cycle: u32, period: u32) {
-    // Before the first mark, `last` is the cycle before 0.
+    // Before the first mark, `last` stands for the cycle before cycle 0.
     let next = last.wrapping_add(1);
     *bits &= !span(period, next % period, cycle.saturating_sub(next));
 }
 
 impl Clock<'_> {
-    /// At the beginning of a cycle, wakes a PE or sends it to sleep; adds neighbors that must be visited to `visits`.
+    /// At the beginning of a cycle, wakes a PE or puts it to sleep. Adds neighbors that must be visited to `visits`.
     pub(super) fn look(&mut self, pe: u32, visits: &mut Vec<u32>) -> Result<(), SimError> {
         let period = self.steady.period;
         if period == 0 {
@@ -189,7 +190,7 @@ impl Clock<'_> {
             }
             let nap = &mut self.steady.naps[pe as usize];
             nap.misses += 1;
-            // One miss is usual when an operation begins; after more misses, copies are made more rarely.
+            // One miss is usual when an operation begins. After more misses, copies are made less often.
             nap.again = self.cycle + if nap.misses < 2 { 0 } else { period << (nap.misses - 2).min(4) };
             nap.copied = NONE;
         }
@@ -245,8 +246,8 @@ impl Clock<'_> {
         self.note_at(pe, again);
     }
 
-    /// Returns the number of periods for which a PE can sleep, or `None` if its state is not that of a period before.
-    /// Fewer than two periods do not pay.
+    /// Returns the number of periods for which a PE can sleep; `None` if its state differs from its state a period
+    /// before. A sleep of fewer than two periods is not worth its cost.
     fn repeats(&self, pe: u32) -> Option<u32> {
         let s = &self.steady;
         let (then, period) = (s.naps[pe as usize].copied, s.period);
@@ -273,7 +274,7 @@ impl Clock<'_> {
         steady.then_some(periods)
     }
 
-    /// Returns whether the neighbors' queues that a PE sends to are as full as a period before.
+    /// Returns true if the neighbors' queues to which a PE sends are as full as a period before.
     fn rooms_repeat(&self, pe: u32) -> bool {
         let [_, rows, _] = self.pe_ranges(pe);
         let s = &self.steady;
@@ -308,7 +309,7 @@ impl Clock<'_> {
             if self.steady.sleeps(neighbor) {
                 continue;
             }
-            // A sleeping PE does not mark the neighbor's rows as pending when it takes wavelets from the neighbor.
+            // When a sleeping PE takes wavelets from the neighbor, it does not mark the neighbor's rows as pending.
             self.call_rows(neighbor);
             let mut busy = false;
             for queue in self.common_queues(pe, port) {
@@ -336,7 +337,8 @@ impl Clock<'_> {
         let (now, period) = (self.cycle, self.steady.period);
         let nap = self.steady.naps[pe as usize];
         let slept = now - nap.since;
-        // The cycle in which the PE was disturbed differs from a period before, so it must be repeated exactly.
+        // The cycle in which the PE was disturbed differs from the cycle a period before, so it must be repeated
+        // exactly.
         let rest = if nap.disturbed { (slept - 1) % period + 1 } else { slept % period };
         self.skip(pe, (slept - rest) / period);
         self.call_rows(pe);
@@ -387,7 +389,7 @@ impl Clock<'_> {
         }
     }
 
-    /// Schedules visits in the cycles in which a move becomes possible at a PE that was asleep.
+    /// Schedules visits in the cycles in which a move becomes possible at a PE that has slept.
     fn note_what_comes(&mut self, pe: u32) {
         let [threads, _, queues] = self.pe_ranges(pe);
         let mut later: Vec<u32> = threads.map(|t| self.threads[t as usize].earliest()).collect();
@@ -427,7 +429,8 @@ impl Clock<'_> {
         tally.last += cycles;
     }
 
-    /// Repeats the pushes that the neighbors at the ports `still`, which are not visited, made a period before.
+    /// Repeats the pushes that the neighbors at the ports `still` made a period before. These neighbors are not
+    /// visited.
     pub(super) fn feed(&mut self, pe: u32, still: u8) {
         let bit = self.steady.bit(self.cycle);
         let [_, rows, _] = self.pe_ranges(pe);
@@ -448,7 +451,7 @@ impl Clock<'_> {
         }
     }
 
-    /// Returns whether the queue of a sleeping neighbor had room at the start of the cycle.
+    /// Returns true if the queue of a sleeping neighbor had room at the start of the cycle.
     pub(super) fn has_room_still(&self, pe: u32, port: usize, queue: u32) -> bool {
         let s = &self.steady;
         let ring = self.tables.queues.ring_of(queue);

@@ -6,9 +6,9 @@ use unisono_machine::Grid;
 
 use super::{error::SimError, queue::Queues};
 
-/// Stands for no queue, no operation or no cycle.
+/// The number that stands for no queue, no operation or no cycle.
 pub const NONE: u32 = u32::MAX;
-/// Marks an operation that has not ended in `Clock::op_span`.
+/// The entry in `Clock::op_span` of an operation that has not ended.
 pub const UNDONE: (u32, u32) = (NONE, NONE);
 
 /// One color at one router.
@@ -16,16 +16,18 @@ pub struct Row {
     pub color: u8,
     pub position: u8,
     pub positions: u8,
-    /// Input ports that each position accepts, one bit for each port; `tx` has the output ports.
+    /// The input ports that each position accepts, one bit for each port. `tx` has the output ports.
     pub rx: [u8; 4],
     pub tx: [u8; 4],
-    /// Queue of each input port that some position accepts, else [`NONE`]; that of the ramp holds the PE's sends.
+    /// The queue of each input port that some position accepts; [`NONE`] for other ports. The queue of the ramp holds
+    /// the PE's sends.
     pub inputs: [u32; 5],
-    /// Queue to which each port leads, the neighbor's, or the PE's for the ramp; [`NONE`] for ports without output.
+    /// The queue to which each port leads: a queue of the neighbor or, for the ramp, of the PE. [`NONE`] for ports
+    /// without output.
     pub outputs: [u32; 5],
 }
 
-/// The maximum number of rows of a router, each of which is one bit of a word.
+/// The most rows of a router. Each row is one bit of a word.
 const MOST_ROWS: usize = 64;
 
 pub const RAMP: usize = 4;
@@ -48,19 +50,19 @@ impl Place {
 
 pub struct Tables {
     pub rows: Vec<Row>,
-    /// First row of each PE, and the end of the last PE's rows.
+    /// The first row of each PE, then the number of all rows.
     pub pe_rows: Vec<u32>,
     pub queues: Queues,
-    /// First queue of each PE, and the end of the last PE's queues.
+    /// The first queue of each PE, then the number of all queues.
     pub pe_queues: Vec<u32>,
-    /// Operands of all operations, sources before sinks; those of operation `n` start at `op_places[n]`.
+    /// The operands of all operations, sources before sinks. The operands of operation `n` start at `op_places[n]`.
     pub places: Vec<Place>,
     pub op_places: Vec<u32>,
 }
 
 impl Tables {
     pub fn new(program: &WaferProgram, queue_depth: u32, ramp_latency: u32) -> Result<Self, SimError> {
-        // Wavelets on the ramp occupy slots too, so more slots keep the full rate.
+        // Wavelets on the ramp also occupy slots, so a ramp needs more slots for the full rate.
         let down = queue_depth.saturating_add(ramp_latency);
         let up = down.saturating_add(2);
         if up > 200 {
@@ -99,8 +101,8 @@ impl Tables {
         Ok(t)
     }
 
-    /// Adds the queues of one color at one router; `depths` are those of links, of the ramp into the router and of the
-    /// ramp out of the router.
+    /// Adds the queues of one color at one router. The depths are those of links, of the ramp into the router, and of
+    /// the ramp out of the router.
     fn row(&mut self, route: &ColorRoute, row: u8, [depth, up, down]: [u32; 3]) -> Row {
         let positions = route.positions();
         let (mut rx, mut tx) = ([0; 4], [0; 4]);

@@ -12,7 +12,7 @@ pub struct TraceRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct TraceEvent {
     pub pe: u32,
-    /// Index among the PE's threads.
+    /// The index of the thread among the PE's threads.
     pub thread: u32,
     pub instr: u32,
     pub phase: u16,

@@ -3,8 +3,8 @@
 //! The pairing of elements does not depend on values, so the simulation moves no values. Afterwards each operation
 //! takes the elements that arrived at its PE, as recorded, and reduces them in the order written, element by element:
 //! the same expressions as in the simulated run. An operation is computed when another operation needs the elements
-//! that it sent; operations of one PE are computed in the order of their times. Operations of two threads that access
-//! the same memory of a PE at the same time have no order, which is an error.
+//! that the former sent. Operations of one PE are computed in the order of their times. If operations of two threads
+//! access the same memory of a PE at the same time, their order is undefined, which is an error.
 
 use unisono_base::{interrupt::check, narrow};
 use unisono_lower::wafer::WaferProgram;
@@ -25,14 +25,15 @@ pub struct Values<'a> {
     data: Data,
     /// First cycle of each operation, and the cycle after its last step.
     spans: &'a [(u32, u32)],
-    /// Elements that arrived at each place from the fabric; `part_starts` holds the start of each place's entries.
+    /// The elements that arrived from the fabric at each place. `part_starts` has the start of each place's entries.
     parts: Vec<SentRun>,
     part_starts: Vec<u32>,
     pe_of: Vec<u32>,
     thread_of: Vec<u32>,
     /// Number of computed elements of each operation.
     done: Vec<u32>,
-    /// Elements that each operation sent, kept until all are taken; `to_take` counts those that remain to be taken.
+    /// The elements that each operation sent. They are kept until all are taken; `to_take` counts the elements that
+    /// remain to be taken.
     sent: Vec<Vec<u32>>,
     to_take: Vec<u64>,
     outputs: Vec<Vec<u32>>,
@@ -94,8 +95,8 @@ impl<'a> Values<'a> {
         Ok(values)
     }
 
-    /// Computes all operations, and describes the first output that differs from plain arithmetic; `None` if all are
-    /// right.
+    /// Computes all operations. Returns a description of the first output that differs from plain arithmetic; `None` if
+    /// all outputs are right.
     pub fn mismatch(&mut self) -> Result<Option<String>, SimError> {
         for op in 0..self.program.op_count() {
             self.compute(narrow::<u32>(op));
@@ -119,8 +120,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns a computation that must precede elements up to `end` of an operation and is not done, as `(operation,
-    /// end of its elements)`; `None` if all of these are done.
+    /// Returns a computation that must precede the elements up to `end` of an operation and is not done yet, as
+    /// `(operation, end of its elements)`. `None` if all such computations are done.
     fn needs(&self, op: u32, end: u32) -> Option<(u32, u32)> {
         let done = self.done[op as usize];
         if done == 0 {
@@ -133,7 +134,8 @@ impl<'a> Values<'a> {
                 } else {
                     self.spans[ops.clone()].partition_point(|s| s.1 <= start && *s != UNDONE)
                 };
-                // A thread runs in order, so its last completed operation needs all earlier ones.
+                // A thread runs in order, so it suffices to require its last completed operation, which requires all
+                // earlier ones.
                 if let Some(last) = (ops.start..ops.start + ended).last()
                     && self.done[last] < self.program.op(last).len
                 {
@@ -272,7 +274,7 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// Returns whether one operation writes memory that the other operation reads or writes.
+    /// Returns true if one operation writes memory that the other operation reads or writes.
     fn meet(&self, one: u32, other: u32) -> bool {
         let (a, b) = (self.places(one), self.places(other));
         let lens = (self.program.op(one as usize).len, self.program.op(other as usize).len);
@@ -288,7 +290,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Returns whether an operation writes a buffer at another offset than it reads, so that it may read elements it wrote.
+/// Returns true if an operation writes a buffer at another offset than it reads. It may then read elements that it
+/// wrote itself.
 fn overlap(sources: &[Place], sinks: &[Place]) -> bool {
     let shifted = |x: &Place, y: &Place| match (x, y) {
         (Place::Out(x), Place::Out(y)) | (Place::Tmp(x), Place::Tmp(y)) => x != y,

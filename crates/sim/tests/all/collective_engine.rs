@@ -79,7 +79,7 @@ fn every_collective_is_checked_proved_and_right() {
         ] {
             for (embeddings, elements) in [(1, 37), (1, 1), (2, 37), (3, 70), (4, 3), (1, 0)] {
                 let one = matches!(kind, Kind::Scan | Kind::Barrier);
-                // Only some small machines have a chain through all of their cores; one node has.
+                // Only some small machines have a chain through all of their cores. One node has such a chain.
                 if (one && embeddings > 1) || (kind == Kind::Scan && (site.ranks(), site.layout.nodes()) != (16, 1)) {
                     continue;
                 }
@@ -93,7 +93,7 @@ fn every_collective_is_checked_proved_and_right() {
                 assert!(proved.proof().repeatable, "{what}");
                 let run = run(&site.machine, &proved, &placement).unwrap();
                 assert!(run.data.result_correct, "{what}: {:?}", run.data.mismatch);
-                // The interpreter does not use registers: its bits are the schedule's.
+                // The interpreter does not use registers, so its bits are those of the schedule.
                 let inputs: Vec<Vec<f32>> = (0..c.ranks)
                     .map(|rank| (0..c.input_len(rank)).map(|k| input(rank, k, c.operator)).collect())
                     .collect();
@@ -109,7 +109,7 @@ fn every_collective_is_checked_proved_and_right() {
     }
 }
 
-/// On the paper's machine, the latency is at most that of Eq. 1, and at least 85 % of it.
+/// On the paper's machine, the latency is at most the latency of Eq. 1, and at least 85 % of it.
 #[test]
 fn latency_keeps_eq_1_and_comes_near() {
     // 2 (50 D + 25 (D + 1) + 5 * 4 (2 D + 1)) ns
@@ -122,7 +122,8 @@ fn latency_keeps_eq_1_and_comes_near() {
     }
 }
 
-/// Skipped repetitions change nothing: a vector takes alpha and 1.25 ns an element, to the picosecond.
+/// Skipped repetitions do not change results: a vector takes alpha plus 1.25 ns for each element, exact to the
+/// picosecond.
 #[test]
 fn long_vectors_are_alpha_and_beta() {
     let site = Site::all(&preset("piuma", 16));
@@ -133,7 +134,8 @@ fn long_vectors_are_alpha_and_beta() {
     }
 }
 
-/// With memory and port 8 times as fast: three trees on links that carry two of them, and two trees that share no link.
+/// With memory and port 8 times as fast, three trees on links that carry two of them are faster than one tree. On the
+/// machine with wide memories, so are two trees that share no link.
 #[test]
 fn several_embeddings_are_faster_where_links_are_the_limit() {
     let fast = InNetwork { memory_gbps: 409.6, memory_port_gbps: 409.6, ..preset("piuma", 16) };
@@ -147,8 +149,8 @@ fn several_embeddings_are_faster_where_links_are_the_limit() {
     }
 }
 
-/// An exclusive switch begins the next collective when the first has ended there, so on the same nodes the times add
-/// up. If packets take turns, two short collectives take as long as one.
+/// An exclusive switch begins the next collective when the first one has ended at this switch, so on the same nodes the
+/// times add up. If packets alternate, two short collectives take as long as one.
 #[test]
 fn an_exclusive_switch_ends_one_collective_before_the_next() {
     let sets: [[&[u32]; 2]; 3] = [[&[0, 1], &[0, 1]], [&[0, 1], &[1, 2]], [&[0, 1], &[2, 3]]];

@@ -1,5 +1,5 @@
-//! Compares the sweep of the collective engine with a direct simulation: events in order of time, packets in buffers,
-//! credits that travel.
+//! Compares the sweep of the collective engine with a direct simulation of events in order of time, packets in buffers,
+//! and credits that travel.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ use unisono_machine::{
 use unisono_schedule::verify::{Method, Verified};
 use unisono_sim::collective_engine::run;
 
-/// A buffer for packets: switch and unit (true: engine) that take them, and the port by which they arrive.
+/// A buffer for packets: the switch and the unit (true: engine) that take them, and the port by which they arrive.
 type Slot = (u32, bool, u8);
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Oracle<'a> {
     packets: u64,
     bytes: [u64; 2],
     units: BTreeMap<(u32, bool), Unit>,
-    /// Head and tail times of waiting packets; `credits` has the return times of each slot's credits.
+    /// The head and tail times of waiting packets. `credits` has the times at which the credits of each slot return.
     waiting: BTreeMap<Slot, VecDeque<(u64, u64)>>,
     credits: BTreeMap<Slot, VecDeque<u64>>,
     feeds: BTreeMap<Slot, ((u32, bool), u64)>,

@@ -45,8 +45,8 @@ fn figures_of_loggopsim() {
     assert_eq!(rows, 32);
 }
 
-/// In picoseconds the same parameters give the same times, and a fraction of a nanosecond per byte counts exactly: a
-/// message of 1000 bytes takes o + L + o + 999 G, because the receiver's CPU takes the bytes.
+/// In picoseconds, the same parameters give the same times, and a fraction of a nanosecond per byte is exact. A message
+/// of 1000 bytes takes o + L + o + 999 G, because the receiver's CPU takes the bytes.
 #[test]
 fn picoseconds() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goal/");
@@ -65,7 +65,8 @@ fn picoseconds() {
     assert_eq!(simulate(&graph, &half).makespan, 1_500_000 + 2_500_000 + 1_500_000 + 999 * 500);
 }
 
-/// The receiver's CPU is busy for o + 2^64 - G = 1494 (modulo 2^64) from 4000 on; priced as one byte, for o.
+/// From 4000 on, the receiver's CPU is busy for o + 2^64 - G = 1494 (modulo 2^64). If 0 bytes are priced as one byte,
+/// it is busy for o.
 #[test]
 fn zero_bytes() {
     let graph =
@@ -77,7 +78,7 @@ fn zero_bytes() {
     assert_eq!(simulate(&graph, &Goal { O: 2, G: 0, ..Goal::default() }).makespan, 4000 + 1498 + 5);
 }
 
-/// LogGOPSim orders events of the same time unstably, and stops here without a message.
+/// LogGOPSim orders events of the same time in an unstable order, and stops on these programs without a message.
 #[test]
 fn what_stops_loggopsim_ends() {
     for (graph, ranks) in [
@@ -94,7 +95,8 @@ fn what_stops_loggopsim_ends() {
     }
 }
 
-/// A long message that a short receive takes from the list of messages is never completed: LogGOPSim ends silently.
+/// A long message that a short receive takes from the list of messages is never completed. LogGOPSim ends without a
+/// message.
 #[test]
 fn a_deadlock_names_the_tasks() {
     let graph = parse(

@@ -1,4 +1,5 @@
-//! The engine under each model, compared with times derived by hand; and disturbances of a run.
+//! The engine under each model, compared with times derived by hand. Also starting times, noise and other disturbances
+//! of a run.
 
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks, find};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -86,7 +87,7 @@ fn recursive_multiplying() {
     }
 }
 
-/// Two ranks exchange n bytes: alpha + n beta under both postal models without a pipeline, and Hockney's.
+/// Two ranks exchange n bytes: alpha + n beta under both postal models without a pipeline, and under Hockney's model.
 #[test]
 fn an_exchange() {
     let graph = pattern::halving_doubling(2, 200).unwrap();
@@ -131,7 +132,7 @@ fn loggops_of_a_machine_is_that_of_goal() {
     }
 }
 
-/// The port of rank 0 takes the two messages, 1100 ns each, one after another.
+/// The port of rank 0 takes the two messages one after another, for 1100 ns each.
 #[test]
 fn hockney_ports_take_one_message_at_a_time() {
     let to_one = graph(&[
@@ -153,7 +154,7 @@ fn logfp_lets_f_messages_go() {
     let taken = [0.0, 100.0, 200.0, 1000.0, 2000.0].map(|start| start + 100.0 + 2500.0 + 100.0);
     let run = simulate(&burst, &prices(EndpointModel::LogfP, parameters, 6));
     assert_eq!(ns(&run), [&[2100.0][..], &taken].concat());
-    // After a pause f messages may run ahead again, but not more.
+    // After a pause, f messages may run ahead again, but not more than f.
     let mut b = Builder::new();
     b.rank();
     let pause = b.task(Task::calc(50_000_000));
@@ -171,7 +172,7 @@ fn logfp_lets_f_messages_go() {
     assert_eq!(ns(&logp)[0], 4100.0);
 }
 
-/// A time that does not fit the clock is an error, not a small number.
+/// A time that does not fit the clock is an error, and does not become a small number.
 #[test]
 fn times_beyond_the_clock_are_refused() {
     // Half a day for a message and for each of its bytes: some rounds of a ring fit into 2^64 ps, hundreds do not.
@@ -213,7 +214,8 @@ fn ranks_that_begin_late() {
     let begin = |start: [u64; 3]| {
         run(&gather, &Goal::default(), &Options { start: start.to_vec(), ..Options::default() }).unwrap().finish
     };
-    // Sent from 0 to 1500, arrived at 4000, received for 1542; then the second message.
+    // The first message is sent from 0 to 1500, arrives at 4000, and is received for 1542. Then the second message
+    // follows.
     assert_eq!(begin([0; 3]), [7084, 1500, 1500]);
     assert_eq!(begin([0, 0, 10_000]), [15_542, 1500, 11_500]);
     // Both messages wait for rank 0.

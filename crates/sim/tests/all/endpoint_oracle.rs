@@ -1,4 +1,5 @@
-//! Compares the engine with a direct implementation of the rules on random task graphs: equal to the nanosecond.
+//! Compares the engine with a direct implementation of the rules on random task graphs. Times must be equal to the
+//! nanosecond.
 
 use crate::{common, soak};
 
@@ -13,13 +14,13 @@ struct Style {
     ranks: u64,
     messages: u64,
     places: u64,
-    /// One in `wild` sources or tags is `ANY`.
+    /// One in `wild` sources or tags is `ANY`, on average.
     wild: u64,
     edges: u64,
     sizes: &'static [u64],
 }
 
-/// Returns a graph: messages, mostly with a receive each; each rank's tasks in random order; edges mostly forward.
+/// Returns a graph. Most messages have a receive, each rank's tasks are in random order, and most edges lead forward.
 fn random_graph(r: &mut Random, style: Style) -> TaskGraph {
     let ranks = 1 + r.below(style.ranks);
     let mut tasks: Vec<Vec<Task>> = vec![Vec::new(); ranks as usize];
@@ -113,7 +114,7 @@ impl Prices for Far {
     }
 }
 
-/// Compares a run with the oracle; returns whether the graph runs to its end.
+/// Compares a run with the oracle. Returns true if the graph runs to its end.
 fn compare(graph: &TaskGraph, prices: &Goal, name: &str) -> bool {
     let found = run(graph, &Far(*prices), &Options::default());
     agree(found, common::simulate_far(graph, prices, far), &format!("{name}, far, {prices:?}"));
@@ -144,7 +145,7 @@ fn many(seed: u64, count: u64, style: Style) {
         let prices = random_prices(&mut r);
         finished += u64::from(compare(&graph, &prices, &format!("graph {seed}/{n}")));
     }
-    // Ensures that not only deadlocks are compared.
+    // Enough graphs must run to their end, so that not only deadlocks are compared.
     assert!(finished > count / 10, "only {finished} of {count} ran to their end");
 }
 

@@ -36,8 +36,9 @@ fn simulate(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> Run {
     run
 }
 
-/// B wavelets over h hops: the sender's operation 1, its ramp 2, h hops, the ramp 2, the last of B operations:
-/// B + h + 5. Along a chain every PE adds one hop, two ramps and one operation: B + 6 (P - 1).
+/// B wavelets over h hops take 1 cycle for the sender's operation, 2 for its ramp, h for the hops, 2 for the receiver's
+/// ramp, and B for its operations: B + h + 5. Along a chain, every PE adds one hop, two ramps and one operation: B + 6
+/// (P - 1).
 #[test]
 fn uncontended_times_are_the_closed_forms() {
     for pes in [2u32, 4, 16, 64, 512] {
@@ -50,14 +51,15 @@ fn uncontended_times_are_the_closed_forms() {
         }
     }
     assert_eq!(simulate(Kind::Broadcast, Grid::new(7, 9), 100, "flood").cycles, 100 + 14 + 5);
-    // The farthest PE's wavelet comes last: one hop more than in the perfect pipeline of the paper.
+    // The wavelet of the farthest PE comes last, one hop later than in the perfect pipeline of the paper.
     assert_eq!(simulate(Kind::Reduce, Grid::new(1, 512), 1, "star").cycles, 517);
 }
 
-/// A PE whose subtree has 2^k PEs takes vectors of subtrees of 2^0, 2^1, ..., 2^(k-1) PEs, in this order, and passes
-/// the last one on as it arrives. Subtree j ends at T_j, its last element arrives 2^j hops and 2 T_R + 1 cycles later,
-/// and the k-1-j vectors after it take B cycles each, or wait: T_k = max over j of T_j + 2^j + 5 + (k-1-j) B, T_0 = B.
-/// On each level that is the larger of the path and the vector, and on level 0, which leads to a leaf, the path.
+/// A PE whose subtree has 2^k PEs takes vectors of subtrees of 2^0, 2^1, ..., 2^(k-1) PEs, in this order, and forwards
+/// the last vector as it arrives. Subtree j ends at T_j. Its last element arrives 2^j hops and 2 T_R + 1 cycles later,
+/// and each of the k-1-j vectors after it takes B cycles, or waits: T_k = max over j of T_j + 2^j + 5 + (k-1-j) B, with
+/// T_0 = B. On each level this is the larger of the path and the vector. On level 0, which leads to a leaf, it is the
+/// path.
 #[test]
 fn the_time_of_a_tree_is_the_larger_of_way_and_vector_on_each_level() {
     let tree = |pes: u32, b: u64| simulate(Kind::Reduce, Grid::new(1, pes), b, "tree").cycles;
@@ -92,7 +94,7 @@ fn every_algorithm_gives_the_right_result() {
     }
 }
 
-/// Twice as many elements of 16 bits are the wavelets of as many of 32 bits, and each half is combined alone.
+/// 2 n elements of 16 bits have as many wavelets as n elements of 32 bits, and each half is combined separately.
 #[test]
 fn two_16_bit_integers_share_a_wavelet() {
     let cases = [
@@ -128,7 +130,7 @@ fn two_16_bit_integers_share_a_wavelet() {
     }
 }
 
-/// Short vectors over a grid, beyond the paper, whose best algorithms take 157, 182 and 268 cycles.
+/// Short vectors on a grid. The best algorithms of the paper take 157, 182 and 268 cycles.
 #[test]
 fn slack_trees_are_fast_where_vectors_are_short() {
     let params = Params::new().with("trees", 3).with("children", 3);
@@ -139,7 +141,7 @@ fn slack_trees_are_fast_where_vectors_are_short() {
     }
 }
 
-/// Leaves are paced, but the flood after the reduce is not: it costs B + h + 5 cycles.
+/// Leaves of the reduce are paced, but the flood after the reduce is not. The flood takes B + h + 5 cycles.
 #[test]
 fn a_flood_is_as_fast_after_a_paced_reduce() {
     let grid = Grid::new(16, 16);
@@ -194,7 +196,8 @@ fn queue_depth_changes_time_but_not_results() {
     };
     times("kd-tree", Grid::new(12, 12));
     times("auto-gen", Grid::new(1, 40));
-    // A slot is free only in the cycle after its wavelet left, so one slot halves the rate of a link and two do not.
+    // A slot is free only in the cycle after its wavelet left. So one slot halves the rate of a link, and two slots do
+    // not.
     assert_eq!(times("chain", Grid::new(1, 3)).map(|t| t >= 2 * 200), [true, false, false, false, false]);
 }
 
@@ -227,8 +230,9 @@ fn no_time_goes_under_the_physical_bound() {
     }
 }
 
-/// A corner of a grid whose neighbors along x and y send at once uses up its ramp with 2 B wavelets, and so does a
-/// corner that sends other wavelets along each: 6 + 2 B cycles, as if both came from one side.
+/// If the neighbors of a corner along x and y send at the same time, the corner's ramp carries 2 B wavelets, which
+/// takes 6 + 2 B cycles, as if both came from one side. The same holds for a corner that sends different wavelets along
+/// x and y.
 #[test]
 fn one_ramp_serves_both_axes_in_turn() {
     for elements in [1u32, 7, 64, 300] {
@@ -264,8 +268,9 @@ fn lower_messages(schedule: &Schedule, placement: &GridPlacement) -> WaferProgra
 
 /// A root between two neighbors can use their first elements in cycle 6. Without own input, element by element, it ends
 /// with the last of 2 B wavelets that come down its ramp: 6 + 2 B. With its own input it does two operations an
-/// element, so the time is the same. Wavelets of both come in turns; a chunk of C takes every other one at first and so
-/// leaves C - 1 cycles unused, until the queue of the other child, which holds depth + T_R = 6, is full.
+/// element, so the time is the same. Wavelets of both children arrive alternately. A chunk of C takes every other
+/// wavelet at first, and so leaves C - 1 cycles unused, until the queue of the other child is full, which holds depth +
+/// T_R = 6 wavelets.
 #[test]
 fn a_chunk_is_taken_from_one_child_before_the_next() {
     let time = |own: bool, elements: u32, chunk: u32| {
@@ -313,7 +318,8 @@ fn larger_chunks_take_longer_and_give_the_same() {
             run.cycles
         });
         assert_eq!(times[0], simulate(Kind::Reduce, grid, 256, algorithm).cycles);
-        // Chunks of one and of two elements may tie within a few cycles, depending on the order of arrivals at a PE.
+        // Chunks of one and of two elements may differ by a few cycles in either direction, depending on the order of
+        // arrivals at a PE.
         assert!(times[0] <= times[1] + times[1] / 100, "{algorithm}: {times:?}");
         assert!(times[1..].is_sorted() && times[2] > times[0], "{algorithm}: {times:?}");
     }
@@ -334,7 +340,7 @@ fn threads_that_meet_in_memory_are_an_error() {
         lower_messages(&b.finish().unwrap(), &GridPlacement::new(Grid::new(1, 3)))
     };
     assert!(run(&program, &Options::default()).is_ok());
-    // No schedule with this race is proved, so the program is changed.
+    // A schedule with this race cannot be proved, so the program is changed instead.
     let moved = |&end: &End| if end == End::Out(10) { End::Out(9) } else { end };
     let step = |op| (*program.op(op), program.sources(op).to_vec(), program.sinks(op).iter().map(moved).collect());
     let pes = (0..program.pe_count()).map(|pe| PeProgram {

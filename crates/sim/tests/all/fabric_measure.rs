@@ -18,14 +18,14 @@ fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> WaferProgr
 fn measured(program: &WaferProgram, noop_probability: f64, seed: u64, calibration: &Calibration) -> Measurement {
     let m = measure(program, &Options { noop_probability, seed, ..Options::default() }, calibration).unwrap();
     assert!(m.result_correct);
-    // Clocks cancel out; the delays with which PEs sample the trigger remain.
+    // The clocks cancel out. Only the delays with which PEs sample the trigger remain.
     assert!(m.measured_cycles.abs_diff(m.true_cycles) <= m.start_spread, "{m:?}");
     assert!(m.start_spread.abs_diff(m.true_start_spread) <= 3, "{m:?}");
     m
 }
 
-/// alpha = 1 is right at once. PE (0, 0) samples when it sends, two ramps and an operation before the trigger is out,
-/// so it starts 2 T_R + 1 = 5 cycles before all others.
+/// alpha = 1 is right at once. PE (0, 0) takes its sample when it sends, two ramps and an operation before the trigger
+/// has left. So it starts 2 T_R + 1 = 5 cycles before all others.
 #[test]
 fn without_no_ops_the_time_is_the_simulated_one_and_five_cycles() {
     for (kind, grid, algorithm) in [
@@ -62,7 +62,7 @@ fn alpha_makes_up_for_no_ops() {
     for (seed, p) in [(1, 0.01), (2, 0.05), (3, 0.1), (4, 0.2)] {
         let usual = measured(&program, p, seed, &Calibration::default());
         assert!(usual.calibrated && usual.start_spread < 57, "{usual:?}");
-        // The vector is one element: no-ops hardly lengthen the collective itself.
+        // The vector has one element, so no-ops hardly lengthen the collective itself.
         assert!(p > 0.05 || usual.measured_cycles.abs_diff(usual.quiet_cycles) <= usual.start_spread, "{usual:?}");
         let closest = measured(&program, p, seed, &Calibration { wanted_spread: Some(0), ..Calibration::default() });
         assert!((closest.alpha - (1.0 - p)).abs() < 0.02, "{closest:?}");

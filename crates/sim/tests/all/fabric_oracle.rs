@@ -1,5 +1,5 @@
-//! The fabric as defined in the head comment of its module, with every PE visited in every cycle: optimized runs must
-//! give the same results.
+//! A direct implementation of the fabric as the head of its module defines it. Every PE is visited in every cycle.
+//! Optimized runs must give the same results.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -159,7 +159,7 @@ impl Oracle<'_> {
         Some(())
     }
 
-    /// Does at most one element operation: that of the first thread in turn that can step.
+    /// Does at most one element operation, of the first thread in turn that can do a step.
     fn element(&mut self, pe: usize, now: u32) {
         let threads = self.program.threads(pe);
         for n in 0..threads.len() {
@@ -184,7 +184,7 @@ impl Oracle<'_> {
             return false;
         }
         let one_by_one = op.chunk > 1 && matches!(sources, [End::Fabric(_), End::Fabric(_), ..]);
-        // A result that is also kept in memory may be sent in a step of its own.
+        // A result that is also stored in memory may be sent in a separate step.
         let steps = if one_by_one { sources.len() } else { (sources.len().max(2)) - 1 } as u32;
         let steps = steps + u32::from(op.sinks_in_turn);
         let step = t.step as usize;

@@ -1,5 +1,5 @@
-//! Tests of skipped cycles: every number of a run, and every error, is the same without skipping, and in an oracle that
-//! visits every PE in every cycle.
+//! Tests of skipped cycles. All results of a run, and every error, must be the same without skipping, and in an oracle
+//! that visits every PE in every cycle.
 
 use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Params, resolve};
@@ -30,7 +30,7 @@ fn same_for_every_period(name: &str, program: &WaferProgram, options: &Options) 
     assert_eq!(run(program, &Options { blocks_from: 0, ..options.clone() }), all, "{name}, in blocks");
 }
 
-/// A run that ends has the numbers of the oracle, and a run that fails also fails in the oracle.
+/// A run that ends has the results of the oracle. A run that fails also fails in the oracle.
 fn same_as_oracle(name: &str, program: &WaferProgram, options: &Options) {
     let run = run(program, options).ok();
     let counts = run.map(|r| Counts { finish: r.finish, events: r.events, hops: r.hops, stalls: r.stalls });
@@ -66,8 +66,8 @@ fn every_algorithm_runs_as_without() {
     }
 }
 
-/// Algorithms whose PEs are nearly always awake, on grids larger than a block. Runs are in blocks from the start, once
-/// restless, or never. With a ramp latency of 7 cycles they cannot be packed.
+/// Algorithms whose PEs are nearly always awake, on grids larger than a block. Runs are in blocks from the start, from
+/// the time at which they are restless, or never. With a ramp latency of 7 cycles they cannot be packed.
 #[test]
 fn trees_run_in_blocks_as_without() {
     let cases = [
@@ -89,7 +89,7 @@ fn trees_run_in_blocks_as_without() {
                 let case = Case::on_grid(c, grid, 5.0);
                 let Ok((algorithm, params)) = resolve(name, &case, &params) else { continue };
                 number += 1;
-                // Outside of the long run, one case in twenty runs.
+                // Except in the long run, one case in twenty runs.
                 if !soak::runs(number) || !soak::is_on() && number % 2 == 0 {
                     continue;
                 }
@@ -168,8 +168,8 @@ fn noisy_trees_run_in_blocks_as_without() {
     }
 }
 
-/// Builds a reduce over random trees, one a lane, and a broadcast of the result; a parent is at most `span` PEs before
-/// its child. The program need not be right: two trees may block each other, or race.
+/// Builds a reduce over random trees, one per lane, and a broadcast of the result. The parent of a PE is at most `span`
+/// PEs before it. The program may be wrong: two trees may block each other, or race.
 fn trees(
     grid: Grid,
     (parents, span): (&[Vec<u32>], u32),
@@ -193,7 +193,7 @@ fn trees(
             let own = (pe == 0).then_some(Operand::Out(at));
             let sinks: Vec<_> = own.into_iter().chain([Operand::Stream(up[pe as usize])]).collect();
             if sequential && children.len() > 1 {
-                // The PE takes one child after another, through memory.
+                // The PE adds one child after another, through memory.
                 for (n, &child) in children.iter().enumerate() {
                     let sum = if n == 0 { Operand::In(at) } else { Operand::Out(at) };
                     let sinks = if n + 1 == children.len() { &sinks[..] } else { &[Operand::Out(at)] };
@@ -240,7 +240,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::soak::cases(30), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// On grids on which the sweeps of two or three threads follow each other. Trees of several lanes may be stuck.
+    /// Compares numbers of threads on grids on which the sweeps of two or three threads follow each other. Trees of
+    /// several lanes may be stuck.
     #[test]
     fn results_do_not_depend_on_the_threads(
         (rows, cols) in (64u32..110, 1u32..3),

@@ -35,8 +35,8 @@ fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: 
     [modelled, found.hosts.makespan as f64 / 1e3]
 }
 
-/// The timetable of a schedule against packets: segments overlap, trees share the links of their roots, ranks run
-/// ahead.
+/// Compares the timetable of a schedule with packets: segments overlap, trees share the links of their roots, and ranks
+/// run ahead.
 #[test]
 fn schedules_take_what_their_timetable_says() {
     let cases = [
@@ -67,7 +67,7 @@ fn schedules_take_what_their_timetable_says() {
                 let packets =
                     run(&draft(&schedule).unwrap(), &interconnect, &options).unwrap().hosts.makespan as f64 / 1e3;
                 let ratio = timetable / packets;
-                // Packets of an alltoall also wait for buffers, which the timetable does not have.
+                // Packets of an alltoall also wait for buffers, which this timetable does not model.
                 let within = if kind == Kind::Alltoall { 0.55..=1.3 } else { 0.75..=1.25 };
                 assert!(within.contains(&ratio), "{topology} {name} {params} {kind} {elements}: {timetable} {packets}");
             }
@@ -114,7 +114,8 @@ fn small_buffers_hold_links_up() {
         assert!((simulated / alone - 1.0).abs() < 1e-3, "{places} {packets}: {simulated} {alone}");
         assert!((timetable / alone - 1.0).abs() < 0.01, "{places} {packets}: {timetable} {alone}");
     }
-    // A segment of 1 KiB takes a place, as a full packet does. In an alltoall messages share the links in the middle.
+    // A segment of 1 KiB takes one place, as a full packet does. In an alltoall, messages share the links in the
+    // middle.
     let cases = [
         ("pipelined-chain", Kind::Broadcast, 1024),
         ("pipelined-chain", Kind::Broadcast, 65_536),
@@ -133,8 +134,8 @@ fn all(network: &Network) -> Vec<u32> {
     (0..network.topology("test").unwrap().accelerators()).collect()
 }
 
-/// On a ring, on dual rings and on a square in stages no rank waits for another, and the model is exact. Otherwise
-/// ranks that end early continue before the others, which rounds do not model.
+/// On a ring, on dual rings and on a square in stages, no rank waits for another, and the model is exact. In other
+/// cases, ranks that end early continue before the others, which rounds do not model.
 #[test]
 fn allreduces_take_what_the_model_says() {
     for (topology, extents) in [
@@ -146,7 +147,7 @@ fn allreduces_take_what_the_model_says() {
         let (square, adaptive) = (extents[0] == extents[1], topology.contains("hxmesh"));
         for (name, within) in [
             ("ring", if adaptive { 0.05 } else { 0.001 }),
-            // The messages from row to row have several paths; credits choose worse ones than the model.
+            // The messages from row to row have several paths. Credits choose worse paths than the model.
             ("bidirectional-ring", if adaptive { 0.5 } else { 0.001 }),
             ("dual-rings", 0.001),
             ("bucket", if square { 0.05 } else { 0.25 }),
@@ -154,7 +155,7 @@ fn allreduces_take_what_the_model_says() {
             ("rabenseifner", 0.06),
             ("recursive-doubling", 0.3),
         ] {
-            // The longest take most of the time: outside of the long run, one algorithm has them.
+            // The longest messages take most of the time, so except in the long run only one algorithm sends them.
             let is_long = name == "dual-rings" || crate::soak::is_on();
             for &bytes in if is_long { &[1u64 << 12, 1 << 20, 1 << 25][..] } else { &[1 << 12, 1 << 20] } {
                 let [modelled, packets] = both(&network, &all(&network), extents, name, Kind::Allreduce, bytes / 4);
@@ -175,7 +176,7 @@ fn collectives_run_on_a_virtual_sub_mesh() {
     for (name, bytes) in [("dual-rings", 1u64 << 22), ("bucket", 1 << 22), ("bucket", 1 << 10)] {
         let [modelled, packets] = both(&network, &places, extents, name, Kind::Allreduce, bytes / 4);
         assert!((packets / modelled - 1.0).abs() < 0.1, "{name} {bytes}: {modelled} {packets}");
-        // Rank k on accelerator k is not a mesh, and takes longer.
+        // If rank k is on accelerator k, the ranks do not form a mesh, and the collective takes longer.
         let line: Vec<u32> = (0..24).collect();
         let [_, elsewhere] = both(&network, &line, extents, name, Kind::Allreduce, bytes / 4);
         assert!(elsewhere > 1.3 * packets, "{name} {bytes}: {elsewhere} {packets}");
@@ -190,14 +191,14 @@ fn an_alltoall_by_balanced_shift() {
         let network = network(topology);
         let times = |name| both(&network, &all(&network), extents, name, Kind::Alltoall, 1 << 16);
         let ([modelled, packets], [_, in_rounds]) = (times("balanced-shift"), times("pairwise"));
-        // The model is the time of the busiest link; packets also meet on their paths.
+        // The model is the time of the busiest link. Packets are also delayed when they meet on their paths.
         assert!((1.0..1.6).contains(&(packets / modelled)), "{topology}: {modelled} {packets}");
         assert!(in_rounds > 1.5 * packets, "{topology}: {in_rounds} {packets}");
     }
 }
 
-/// Few cables join each two groups of a dragonfly, so messages between all pairs are as fast as the sum of loads says
-/// only if the ranks of a group send to all groups at any time.
+/// Few cables join any two groups of a dragonfly. So messages between all pairs take the time of the sum of loads only
+/// if the ranks of a group send to all groups at any time.
 #[test]
 fn messages_between_all_pairs_load_all_groups_at_once() {
     for shape in ["p = 4\na = 4\nh = 4\ng = 8", "p = 4\na = 8\nh = 4\ng = 4"] {

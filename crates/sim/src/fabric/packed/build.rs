@@ -45,7 +45,7 @@ impl Packed {
         Some(packed)
     }
 
-    /// Adds a group to the last row.
+    /// Adds a group to the last row of groups.
     fn add_group(&mut self, m: &Clock<'_>, pes: std::ops::Range<u32>, bits: &[u8; 256], now: u32) {
         let threads = |pe: u32| m.pe_threads[pe as usize]..m.pe_threads[pe as usize + 1];
         let slots = pes.clone().map(|pe| threads(pe).len()).max().unwrap_or(0);
@@ -146,8 +146,8 @@ fn color_bits(m: &Clock<'_>) -> Option<[u8; 256]> {
     (next <= MOST_COLORS).then_some(bits)
 }
 
-/// Returns whether a program can be packed: each color has one position and one input at a router, threads share no
-/// queue and send no control wavelets, queues hold no more wavelets than a counter can count, and the numbers of colors
+/// Returns true if a program can be packed: each color has one position and one input at a router; threads share no
+/// queue and send no control wavelets; queues hold no more wavelets than a counter can count; and the numbers of colors
 /// and of a PE's threads fit the masks.
 pub fn is_plain(m: &Clock<'_>) -> bool {
     let deepest = m.options.queue_depth.saturating_add(m.options.ramp_latency).saturating_add(2);
@@ -158,13 +158,13 @@ pub fn is_plain(m: &Clock<'_>) -> bool {
         let rows = &m.tables.rows[m.tables.pe_rows[pe] as usize..m.tables.pe_rows[pe + 1] as usize];
         let threads = m.pe_threads[pe + 1] - m.pe_threads[pe];
         let is_plain = |row: &tables::Row| row.positions == 1 && row.rx[0].is_power_of_two() && row.tx[0] != 0;
-        // Rows take turns in their order, bits in the order of the colors.
+        // Rows take turns in their own order, and bits in the order of the colors. So both orders must be the same.
         let in_order = rows.windows(2).all(|pair| pair[0].color < pair[1].color);
         threads <= u32::BITS && in_order && rows.iter().all(is_plain)
     })
 }
 
-/// Returns whether each queue of a ramp is used by one thread, for data only, and not twice by one operation.
+/// Returns true if each queue of a ramp is used by one thread only, for data only, and not twice by one operation.
 fn has_own_queues(m: &Clock<'_>) -> bool {
     let mut users = vec![(NONE, NONE); m.tables.queues.count()];
     for thread in 0..m.threads.len() {

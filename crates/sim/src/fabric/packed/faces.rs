@@ -5,18 +5,18 @@ use super::{
     group::{Counters, LANES, Lanes, NO_BITS, equal},
 };
 
-/// Words of a PE: one for each port to a neighbor, with the colors that left by it; [`FULL`], with the colors whose
-/// queue is full; and [`NEARLY`], with the colors whose queue has one free slot.
+/// The words of a PE: one word for each port to a neighbor, with the colors that left by this port; [`FULL`], with the
+/// colors whose queue is full; and [`NEARLY`], with the colors whose queue has one free slot.
 const FIELDS: usize = 6;
 const FULL: usize = 4;
 const NEARLY: usize = 5;
 
-/// Opposite of each port; ports are numbered north, south, west, east, ramp.
+/// The opposite of each port. Ports are numbered north, south, west, east, ramp.
 const OPPOSITE: [usize; RAMP] = [1, 0, 3, 2];
 
 /// State that a group of PEs publishes.
 pub struct Face {
-    /// Colors that leave by each port, to the neighbors and to the PE.
+    /// The colors that leave by each port, to the neighbors and to the PE.
     pub out: [Lanes; RAMP + 1],
     pub full: Lanes,
     pub nearly: Lanes,
@@ -27,8 +27,8 @@ impl Face {
         Self { out: [NO_BITS; RAMP + 1], full: NO_BITS, nearly: NO_BITS }
     }
 
-    /// Publishes the queues with at most one free slot, before wavelets of this cycle arrive; `depth` and `less` are
-    /// the depth of a queue and the depth minus one, in bit slices.
+    /// Publishes the queues with at most one free slot, before wavelets of this cycle arrive. `depth` and `less` are
+    /// the depth of a queue and the depth minus one, as bit slices.
     #[inline(always)]
     pub fn show(&mut self, waiting: &Counters, lane: usize, (depth, less): ([u32; 4], [u32; 4])) {
         self.full[lane] = equal(waiting, lane, depth);
@@ -36,7 +36,7 @@ impl Face {
     }
 }
 
-/// State that a group of PEs reads from its neighbors, by port; `left` has the colors that the group itself sent by
+/// The state that a group of PEs reads from its neighbors, by port. `left` has the colors that the group itself sent by
 /// each port.
 pub struct View<'a> {
     pub arrive: [&'a Lanes; RAMP],
@@ -46,7 +46,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns whether no wavelet arrives from a neighbor.
+    /// Returns true if no wavelet arrives from a neighbor.
     #[inline(always)]
     pub fn is_quiet(&self) -> bool {
         self.arrive.iter().all(|lanes| lanes.iter().fold(0, |any, bits| any | bits) == 0)

@@ -2,10 +2,10 @@
 
 use super::super::tables::RAMP;
 
-/// Number of PEs in a group; they are adjacent in a row.
+/// The number of PEs in a group. The PEs are adjacent in a row.
 pub const LANES: usize = 16;
 
-/// One word for each PE of a group. In most words each bit is a color.
+/// One word for each PE of a group. In most words, each bit stands for a color.
 pub type Lanes = [u32; LANES];
 
 /// Words of zeros.
@@ -20,17 +20,17 @@ pub const NO_COLOR: u32 = 1 << 31;
 /// Value of [`Slot::takes`] for a thread that has ended.
 pub const DONE: u32 = u32::MAX;
 
-/// Stands for a cycle that never comes.
+/// A cycle that never comes.
 pub const NEVER: u32 = i32::MAX as u32;
 
-/// Counters from 0 to 15 for all colors of all PEs of a group, in bit slices: bit `n` of slice `k` is bit `k` of
+/// Counters from 0 to 15 for all colors of all PEs of a group, as bit slices: bit `n` of slice `k` is bit `k` of
 /// counter `n`.
 pub type Counters = [Lanes; 4];
 
 /// Highest count of a counter.
 pub const MOST: u32 = 15;
 
-/// Adds 1 to the counters of a lane whose bits are set in `which`; none of them may be at its highest count.
+/// Adds 1 to the counters of a lane whose bits are set in `which`. None of these counters may be at its highest count.
 #[inline(always)]
 pub fn add(counters: &mut Counters, lane: usize, which: u32) {
     let mut carry = which;
@@ -41,7 +41,7 @@ pub fn add(counters: &mut Counters, lane: usize, which: u32) {
     }
 }
 
-/// Subtracts 1 from the counters of a lane whose bits are set in `which`; none of them may be 0.
+/// Subtracts 1 from the counters of a lane whose bits are set in `which`. None of these counters may be 0.
 #[inline(always)]
 pub fn sub(counters: &mut Counters, lane: usize, which: u32) {
     let mut borrow = which;
@@ -65,7 +65,7 @@ pub fn equal(counters: &Counters, lane: usize, count: [u32; 4]) -> u32 {
     !(differ(0) | differ(1) | differ(2) | differ(3))
 }
 
-/// Returns a count for [`equal`]: each bit of the count as a word of all zeros or all ones.
+/// Returns a count for [`equal`]: each bit of the count as a word of zeros or a word of ones.
 pub fn count_slices(count: u32) -> [u32; 4] {
     std::array::from_fn(|k| if count >> k & 1 == 1 { u32::MAX } else { 0 })
 }
@@ -89,13 +89,14 @@ pub struct Group {
     pub inbox_room: Counters,
     /// Room in the queues of the ramp from the PE to the router.
     pub ramp_room: Counters,
-    /// Colors that go to each port; `several` are those that go to several ports, `from_ramp` those that come from the
-    /// PE, and `present` all colors of a router.
+    /// The colors that go to each port. `several` has the colors that go to several ports, `from_ramp` the colors that
+    /// come from the PE, and `present` all colors of a router.
     pub rows_to: [Lanes; RAMP + 1],
     pub several: Lanes,
     pub from_ramp: Lanes,
     pub present: Lanes,
-    /// Bit of the color that is tried first in the next cycle; `thread_turn` is the same for the bit of the thread.
+    /// The bit of the color that is tried first in the next cycle. `thread_turn` is the bit of the thread that is tried
+    /// first.
     pub router_turn: Lanes,
     pub thread_turn: Lanes,
     /// One bit for each thread of the PE.
@@ -106,33 +107,33 @@ pub struct Group {
     pub first_pe: u32,
     pub first_slot: u32,
     pub slots: u32,
-    /// One bit for each slot. `live`: some thread is not done; `flips`: some thread has or had two kinds of steps;
-    /// `paced`: some thread must or had to wait longer than one cycle between its steps.
+    /// One bit for each slot. `live`: some thread is not done. `flips`: some thread has or had two kinds of steps.
+    /// `paced`: some thread must wait, or had to wait, longer than one cycle between its steps.
     pub live: u32,
     pub flips: u32,
     pub paced: u32,
-    /// Number of consecutive cycles up to the present in which nothing happened and no wavelet waited at a router. If
-    /// it exceeds [`AHEAD`], no wavelet is on a ramp either, and nothing happens before a wavelet arrives from a
+    /// The number of consecutive cycles up to the present in which nothing happened and no wavelet waited at a router.
+    /// If this exceeds [`AHEAD`], no wavelet is on a ramp either, and nothing happens until a wavelet arrives from a
     /// neighbor.
     pub quiet: u32,
 }
 
-/// Next steps of one thread of each PE of a group.
+/// The next steps of one thread of each PE of a group.
 ///
-/// A thread does `left` more steps before its state is looked up. Each step changes the masks by the flips, because
-/// steps of two kinds may alternate.
+/// A thread does `left` more steps before its state is looked up. Each step changes the masks by the flips, because two
+/// kinds of steps may alternate.
 #[derive(Clone, Default)]
 #[repr(align(64))]
 pub struct Slot {
-    /// Colors that the next step takes; `sends` are the colors that it sends. A thread that must wait for another one
-    /// also takes [`NO_COLOR`], and a thread that has ended takes all ([`DONE`]).
+    /// The colors that the next step takes; `sends` has the colors that it sends. A thread that must wait for another
+    /// thread also takes [`NO_COLOR`]. A thread that has ended takes all colors ([`DONE`]).
     pub takes: Lanes,
     pub sends: Lanes,
     pub flip_takes: Lanes,
     pub flip_sends: Lanes,
     pub left: Lanes,
-    /// First cycle in which the next step may be done; `pace` is the number of cycles from that step to the next one.
-    /// Read only in slots that are [`Group::paced`].
+    /// The first cycle in which the next step may be done; `pace` is the number of cycles from this step to the next
+    /// one. Both are read only in slots that are [`Group::paced`].
     pub earliest: Lanes,
     pub pace: Lanes,
     pub flip_pace: Lanes,

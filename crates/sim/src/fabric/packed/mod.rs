@@ -6,9 +6,9 @@
 //! counted together ([`group::Counters`]). The colors that can move in a cycle are those that wait and whose next queue
 //! is not full. A bit is the same color at all routers. A PE reads the state that its neighbors published in the
 //! previous cycle ([`faces`]): the colors that left over each link, the queues that were full, and the queues that had
-//! one free slot, which the PE itself may have filled since. Its own moves are words that it reads in a later cycle:
-//! with the ramp latency `T_R`, a wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE
-//! `T_R` cycles after it left the router.
+//! one free slot. The PE itself may have filled such a slot since. The PE's own moves are words that it reads in a
+//! later cycle: with the ramp latency `T_R`, a wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and
+//! at the PE `T_R` cycles after it left the router.
 //!
 //! Operations do many steps with the same masks ([`group::Slot`]). The state of a thread is looked up when its
 //! operation begins, ends, or reaches the end of a chunk. A group of PEs in which nothing happens is skipped until a
@@ -17,8 +17,8 @@
 //! The order of the wavelets is not recorded either. A router's color has one input, so its log is its number of moves,
 //! which equals the number of elements of the operations that sent on this color ([`unpack`]). If all operations on a
 //! queue of the ramp belong to one thread, their lengths are the log of that queue. The stalls are the sum, over all
-//! wavelets, of the cycle of a move minus the cycle from which the move was possible; so each cycle only counts its
-//! moves and the wavelets that it makes movable.
+//! wavelets, of the cycle of a move minus the cycle from which the move was possible. So each cycle only counts its
+//! moves, and the wavelets that it makes movable.
 
 mod build;
 mod faces;
@@ -31,10 +31,10 @@ use super::{clock::Clock, error::SimError};
 use faces::Faces;
 use group::{Group, Slot};
 
-/// A row of PEs. A row without groups precedes the first row of the grid, and another one follows the last row.
+/// A row of PEs. One row without groups precedes the first row of the grid, and another one follows the last row.
 struct Row {
     groups: Vec<Group>,
-    /// Slots of all groups; a group has one slot for each thread of its PE with the most threads.
+    /// The slots of all groups. A group has as many slots as its PE with the most threads has threads.
     slots: Vec<Slot>,
     /// Published states of even and of odd cycles.
     faces: [Faces; 2],
@@ -45,8 +45,8 @@ struct Packed {
     groups_in_row: usize,
     /// Bit of the color of each queue of a ramp.
     bit_of: Vec<u8>,
-    /// Sum over moves of the cycle of the move minus the cycle from which it was possible, modulo 2^64. After a move
-    /// over a link a wavelet counts as possible from the cycle of that move.
+    /// The sum over moves of the cycle of the move minus the cycle from which the move was possible, modulo 2^64. After
+    /// a move over a link, the next move of the wavelet counts as possible from the cycle of the former move.
     stalls: u64,
 }
 
@@ -56,10 +56,11 @@ impl Clock<'_> {
         build::is_plain(self)
     }
 
-    /// Runs all cycles from `now`, and returns the cycle after the last sweep; `None` if the program cannot be packed.
+    /// Runs all cycles from `now` on, and returns the cycle after the last sweep. `None` if the program cannot be
+    /// packed.
     pub(super) fn run_packed(&mut self, now: u32) -> Result<Option<u32>, SimError> {
         let Some(mut packed) = Packed::new(self, now) else { return Ok(None) };
-        // Only an unpacked run needs these tables.
+        // These tables are used only by unpacked runs.
         self.tables.queues.empty();
         (self.arriving, self.pending) = (Vec::new(), Vec::new());
         let at = packed.sweep(self, now);

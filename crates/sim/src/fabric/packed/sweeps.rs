@@ -1,11 +1,11 @@
 //! Sweeps over the grid: each runs [`CYCLES`] cycles of all PEs, block by block, in the order of
 //! [`super::super::blocks`].
 //!
-//! Of n threads each does every n-th sweep. A thread takes the rows that the previous sweep has finished from a
-//! channel, and passes the rows that it has finished itself to the next sweep. So the sweeps follow each other over
-//! the grid, and a row belongs to one thread at a time. All results are those of one thread, which passes the rows to
-//! itself. A sweep begins before the end of the previous one, which may be the last: nothing happens in a further
-//! sweep. If a thread unwinds, its channels close, and the other threads end.
+//! Each of n threads does every n-th sweep. A thread takes rows that the previous sweep has finished from a channel,
+//! and passes the rows that it has finished to the next sweep. So the sweeps follow each other over the grid, and a row
+//! belongs to one thread at a time. The results are the same as with one thread, which passes the rows to itself. A
+//! sweep begins before the previous sweep ends. If the previous sweep proves to be the last one, nothing happens in the
+//! further sweep. If a thread unwinds, its channels close, and the other threads end.
 
 use std::{
     ops::Range,
@@ -39,21 +39,21 @@ pub struct Shared<'a, 'm> {
     groups_in_row: usize,
     /// Bit of the color of each queue of a ramp.
     pub bit_of: &'a [u8],
-    /// State that is rarely looked up.
+    /// The machine, whose state is looked up rarely.
     pub machine: Mutex<&'a mut Clock<'m>>,
     begin: u32,
-    /// Cycle after the last sweep, as far as it is known.
+    /// The cycle after the last sweep, as far as known.
     end: AtomicU32,
 }
 
-/// The rows that a thread takes, has and passes on.
+/// The rows that a thread takes, the rows that it has, and the rows that it passes on.
 struct Rows {
     from: Receiver<Row>,
     to: Sender<Row>,
     held: Vec<Row>,
 }
 
-/// A call of [`Rows::sweep`], compiled for the vectors of this processor.
+/// A call of [`Rows::sweep`], compiled for the vector instructions of this processor.
 struct Sweep<'s, 'a, 'm> {
     rows: &'s mut Rows,
     shared: &'s Shared<'a, 'm>,
@@ -77,7 +77,8 @@ impl Packed {
         let end = AtomicU32::new(begin + longest);
         let (groups_in_row, bit_of) = (self.groups_in_row, &self.bit_of[..]);
         let shared = Shared { options, noisy, rows, groups_in_row, bit_of, machine: Mutex::new(machine), begin, end };
-        // A sweep begins when the previous one has finished a block's rows and their neighbors in all cycles.
+        // A sweep begins when the previous sweep has finished all cycles of a block's rows and of the rows next to
+        // them.
         let most = rows / (CYCLES + 2 * ROWS);
         let shared = &shared;
         parallel::with_idle(most.min(options.jobs as usize), |count| {
@@ -104,16 +105,16 @@ impl Packed {
     }
 }
 
-/// Returns the rows or groups of a block in its cycle `t`, of `count` ones; in cycle 0 they begin with `first`.
+/// Returns the rows or groups of a block in its cycle `t`, of `count` in all. In cycle 0 they begin with `first`.
 fn range(first: usize, side: usize, t: usize, count: usize) -> Range<usize> {
     first.saturating_sub(t)..(first + side).saturating_sub(t).min(count)
 }
 
 impl Rows {
-    /// Does every `count`-th sweep from number `first` on. Returns the contribution to the stalls, and the channel with
-    /// the rows that this thread has not taken.
+    /// Does every `count`-th sweep, starting with number `first`. Returns the contribution to the stalls, and the
+    /// channel with the rows that this thread has not taken.
     fn run(mut self, shared: &Shared<'_, '_>, first: usize, count: usize) -> (u64, Receiver<Row>) {
-        // The widest vectors of this processor, not only those that every processor has.
+        // These are the widest vectors of this processor, not only those that every processor has.
         let vectors = pulp::Arch::new();
         let mut all = 0_u64;
         for now in (shared.begin + narrow::<u32>(first * CYCLES)..).step_by(count * CYCLES) {
@@ -129,7 +130,7 @@ impl Rows {
         (all, self.from)
     }
 
-    /// Runs [`CYCLES`] cycles of all PEs; returns whether anything happened or will happen, and the contribution to the
+    /// Runs [`CYCLES`] cycles of all PEs. Returns true if anything happened or will happen, and the contribution to the
     /// stalls. Returns `None` if the previous thread has ended. The functions that run in most cycles are inlined, so
     /// that they are compiled for the vectors of the processor.
     #[inline(always)]
@@ -146,7 +147,7 @@ impl Rows {
                     let mut moves = Moves::default();
                     for row in range(row, ROWS, t, rows) {
                         poll();
-                        // The first row of the channel is beyond the edge.
+                        // The first row of the channel is beyond the edge of the grid.
                         let [above, own, below] = &mut self.held[row - passed..][..3] else { unreachable!() };
                         for at in range(group, GROUPS, t, groups) {
                             active |= own.visit((above, below), at, shared, &cycle, &mut moves);

@@ -1,7 +1,7 @@
 //! Computes the event counts of a packed run after its end.
 //!
-//! All wavelets that were sent have passed all routers on their paths, so the moves of a router's color are the
-//! elements of the operations that sent on this color.
+//! All wavelets that were sent have passed all routers on their paths. So the number of moves of a router's color is
+//! the number of elements of the operations that sent on this color.
 
 use unisono_base::narrow;
 
@@ -18,8 +18,12 @@ use super::{
 };
 
 impl Packed {
-    /// Writes the counts of the whole run to the machine, unless threads are unfinished. Returns an error if a wavelet
-    /// is left over; the caller then runs the program unpacked for an exact description.
+    /// Writes the counts of the whole run to the machine, unless threads are unfinished.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a wavelet is left over. The caller then runs the program unpacked, to describe the error
+    /// exactly.
     pub fn unpack(self, m: &mut Clock<'_>) -> Result<(), SimError> {
         if let Some((pe, count)) = self.rows.iter().flat_map(|row| &row.groups).find_map(left_over) {
             let (row, col) = m.program.grid.row_col(pe);

@@ -1,7 +1,7 @@
 //! One cycle of a group of PEs and their routers, in all lanes at once.
 //!
-//! Loops over lanes are written for vectorization: they run over arrays of [`LANES`] words, take no branches, and the
-//! addresses of the words they access do not depend on data.
+//! Loops over lanes are written for vectorization: they run over arrays of [`LANES`] words, take no branches, and
+//! access words whose addresses do not depend on data.
 
 use std::sync::PoisonError;
 
@@ -24,8 +24,8 @@ use super::{
 /// Values that all groups share in a cycle.
 pub struct Cycle {
     pub at: u32,
-    /// Index of the word of [`Group::to_router`] with the wavelets that arrive now; `sent` is the index for wavelets
-    /// that leave now. `handed` and `moved` are the same for [`Group::to_pe`].
+    /// The index of the word of [`Group::to_router`] with the wavelets that arrive in this cycle. `sent` is the index
+    /// for wavelets that leave in this cycle. `handed` and `moved` are the same for [`Group::to_pe`].
     routed: usize,
     sent: usize,
     handed: usize,
@@ -37,7 +37,7 @@ pub struct Cycle {
 impl Cycle {
     pub fn new(at: u32, ramp_latency: u32, queue_depth: u32) -> Self {
         let slot = |ahead: u32, slots: u32| ((at + ahead) % slots) as usize;
-        // Only as many words as there are cycles on the ramp, so that fewer words are read.
+        // Only as many words are used as there are cycles on the ramp, so that fewer words are read.
         let (up, down) = (ramp_latency + 2, ramp_latency + 1);
         debug_assert!(up <= AHEAD, "`is_plain` checks the latency");
         Self {
@@ -54,7 +54,7 @@ impl Cycle {
 /// Numbers of moves in a cycle, for each lane, from which stalls are computed.
 #[derive(Clone, Default)]
 pub struct Moves {
-    /// Number of wavelets that left a queue minus the number that entered a queue of another router.
+    /// The number of wavelets that left a queue, minus the number of wavelets that entered a queue of another router.
     pub left: Lanes,
     /// Number of wavelets that PEs sent.
     pub sent: Lanes,
@@ -100,7 +100,8 @@ impl Group {
         for n in 0..LANES {
             came[n] |= view.arrive[0][n] | view.arrive[1][n] | view.arrive[2][n] | view.arrive[3][n];
             for port in 0..RAMP {
-                // If the queue had one free slot, a wavelet that this router sent there in the last cycle filled it.
+                // If the queue had one free slot, and this router sent a wavelet to it in the last cycle, the queue is
+                // now full.
                 full[n] |= self.rows_to[port][n] & (view.full[port][n] | view.nearly[port][n] & view.left[port][n]);
             }
         }
@@ -121,7 +122,7 @@ impl Group {
         for n in 0..LANES {
             sub(&mut self.waiting, n, moved[n]);
             face.show(&self.waiting, n, cycle.depth);
-            // The color that went first is tried last next time.
+            // The color that went first is tried last in the next turn.
             let turn = self.router_turn[n];
             let later = self.present[n] & (turn << 1).wrapping_neg();
             let next = first_of(if later == 0 { self.present[n] } else { later });
@@ -138,7 +139,7 @@ impl Group {
         (any, freed)
     }
 
-    /// Chooses for each link the first color in turn; here each color goes to one link only.
+    /// Chooses for each link the first color in turn. All colors go to one link only.
     #[inline(always)]
     fn move_to_one(&self, movable: &Lanes, moved: &mut Lanes, face: &mut Face, moves: &mut Moves) {
         for port in 0..=RAMP {
@@ -154,7 +155,7 @@ impl Group {
         }
     }
 
-    /// Chooses one color after another, each with all links that the color goes to.
+    /// Chooses one color after the other, each with all links to which the color goes.
     #[inline(never)]
     fn move_to_several(&self, mut movable: Lanes, moved: &mut Lanes, face: &mut Face, moves: &mut Moves) {
         face.out = [NO_BITS; RAMP + 1];
@@ -193,7 +194,8 @@ impl Group {
             if self.paced >> k & 1 == 1 {
                 for n in 0..LANES {
                     let has_all = slot.takes[n] & lacks[n] | slot.sends[n] & no_room[n] == 0;
-                    // Cycles are below `NEVER`; signed comparisons are faster.
+                    // Cycles are below `NEVER`, so signed comparisons are correct. They are faster than unsigned
+                    // comparisons.
                     let is_time = slot.earliest[n].cast_signed() <= cycle.at.cast_signed();
                     able[n] |= u32::from(has_all & is_time) << k;
                 }
@@ -211,8 +213,8 @@ impl Group {
         chosen
     }
 
-    /// Does one step of each chosen thread. `any` is the union of the threads' bits, `freed` has the colors that left
-    /// the ramps to the routers. Returns the lanes in which a thread's state must be looked up.
+    /// Does one step of each chosen thread. `any` is the union of the threads' bits, and `freed` has the colors that
+    /// left the ramps to the routers. Returns the lanes in which a thread's state must be looked up.
     #[inline(always)]
     fn do_steps(
         &mut self,
@@ -249,7 +251,7 @@ impl Group {
         }
         for n in 0..LANES {
             sub(&mut self.inbox, n, took[n]);
-            // The router was visited earlier in this cycle, so it sees the room in the next cycle.
+            // The router was visited earlier in this cycle, so it sees this room in the next cycle.
             add(&mut self.inbox_room, n, took[n]);
             sub(&mut self.ramp_room, n, sent[n]);
             // The PE also sees this room in the next cycle.
@@ -286,7 +288,8 @@ fn any_of(lanes: &Lanes) -> u32 {
     lanes.iter().fold(0, |any, bits| any | bits)
 }
 
-/// Returns the first bit of `bits` in `from`, which has all bits from a position on; else the lowest bit of `bits`.
+/// Returns the first bit of `bits` that is also in `from`, a word of ones from some position on. If there is none,
+/// returns the lowest bit of `bits`.
 #[inline(always)]
 fn first_in_turn(bits: u32, from: u32) -> u32 {
     let later = bits & from;
@@ -294,7 +297,7 @@ fn first_in_turn(bits: u32, from: u32) -> u32 {
 }
 
 impl Row {
-    /// Runs one cycle of a group between the rows above and below; returns whether anything happened.
+    /// Runs one cycle of a group between the rows above and below. Returns true if anything happened.
     #[inline(always)]
     pub fn visit(
         &mut self,
@@ -328,13 +331,13 @@ impl Row {
             self.look_up(shared, at, &chosen, &over, cycle);
         }
         let group = &mut self.groups[at];
-        // A thread that waits for a time continues without an event.
+        // A thread that only waits for a time continues without an event.
         let is_quiet = any == 0 && group.paced == 0 && (0..LANES).all(|lane| nonzero(&group.waiting, lane) == 0);
         group.quiet = if is_quiet { group.quiet + 1 } else { 0 };
         any != 0
     }
 
-    /// Looks up the state of threads that have done all foreseen steps, and foresees further steps.
+    /// Looks up the state of threads that have done all computed steps, and computes further steps.
     #[cold]
     fn look_up(&mut self, shared: &Shared<'_, '_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
         let m = &mut **shared.machine.lock().unwrap_or_else(PoisonError::into_inner);
@@ -387,7 +390,7 @@ impl Row {
         note(&mut group.paced, m.program.op(t.op()).pace > 1);
     }
 
-    /// Returns whether some PE continues after cycle `at` by the passage of time alone, when nothing else happens.
+    /// Returns true if some PE continues after cycle `at` only because time passes, without any other event.
     pub fn will_wake(&self, options: &Options, at: u32) -> bool {
         let paused = |&earliest: &u32| earliest != NEVER && earliest > at;
         let starts = |group: &Group| (group.first_pe..).take(LANES).any(|pe| options.start_of(pe) > at);
@@ -395,7 +398,7 @@ impl Row {
     }
 }
 
-/// Colors that a step of an operation takes and sends, and its pace, as in [`Slot`].
+/// The colors that a step of an operation takes and sends, and the pace of the step, as in [`Slot`].
 struct Step {
     takes: u32,
     sends: u32,

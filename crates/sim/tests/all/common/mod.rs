@@ -16,7 +16,7 @@ pub fn simulate(graph: &TaskGraph, p: &Goal) -> Result<(Vec<u64>, u64), u64> {
     simulate_far(graph, p, |_, _, _| 0)
 }
 
-/// Simulates with longer flights: each message flies `far(from, to, bytes)` longer.
+/// Simulates with longer flights: each message arrives `far(from, to, bytes)` later.
 pub fn simulate_far(graph: &TaskGraph, p: &Goal, far: fn(u32, u32, u64) -> u64) -> Result<(Vec<u64>, u64), u64> {
     Reference::new(graph, *p, far).run()
 }

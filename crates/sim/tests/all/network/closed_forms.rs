@@ -72,7 +72,8 @@ fn two_flows_share_a_link_in_halves() {
     let ring = interconnect("name = 'torus'\ndims = [9]");
     let packets = 1000;
     let run = simulate(&ring, &[(0, 2, 1000 * packets), (1, 3, 1000 * packets)]);
-    // The link that both use is never idle. The second flow is 4 packets ahead, while the first travels to node 1.
+    // The link that both flows use is never idle. The second flow is 4 packets ahead while the first flow travels to
+    // node 1.
     let all = (80 + 2 * packets * 20) * NS;
     let (first, second) = (run.hosts.finish[2], run.hosts.finish[3]);
     assert_eq!(first, all, "{first}");
@@ -97,7 +98,7 @@ fn a_message_spreads_over_the_ports() {
     assert!(run.hosts.makespan >= (2 * 80 + 50 * 20) * NS);
 }
 
-/// Accelerators without a rank forward as well; ranks on one accelerator need no link.
+/// Accelerators without a rank also forward packets. Ranks on one accelerator need no link.
 #[test]
 fn ranks_lie_where_they_are_placed() {
     let ring = interconnect("name = 'torus'\ndims = [9]");
@@ -142,13 +143,15 @@ fn chain(links: &[(u32, u32)]) -> unisono_sim::network::Interconnect {
     interconnect(&format!("name = 'graph'\naccelerators = {}\nedges = \"\"\"\n{lines}\"\"\"", links.len() + 1))
 }
 
-/// A packet of n bytes takes 8 n / gbps ns on a link. Over slower and slower links the last link determines the delay
-/// of its tail. Before a faster link it waits for the difference, and afterwards it is as short as on the fast link.
+/// A packet of n bytes takes 8 n / gbps ns on a link. If each link is slower than the one before, the last link
+/// determines the delay of the packet's tail. Before a faster link, the packet waits for the difference. After it, the
+/// packet is as short as on the fast link.
 #[test]
 fn a_packet_crosses_unlike_links() {
     let fast_slow = chain(&[(800, 10), (400, 40), (100, 100)]);
     assert_eq!(simulate(&fast_slow, &[(0, 3, 1000)]).hosts.makespan, (50 + 80 + 140 + 80) * NS);
-    // Backwards 80 ns on the first link, 20 on the second, 10 on the third: the packet waits 60 and then 10.
+    // Backwards, the packet takes 80 ns on the first link, 20 ns on the second and 10 ns on the third. So it waits for
+    // 60 ns and then for 10 ns.
     assert_eq!(simulate(&fast_slow, &[(3, 0, 1000)]).hosts.makespan, (140 + 60 + 80 + 10 + 50 + 10) * NS);
     // The wait depends on the packet's own length.
     assert_eq!(simulate(&fast_slow, &[(3, 0, 500)]).hosts.makespan, (140 + 30 + 80 + 5 + 50 + 5) * NS);
@@ -157,7 +160,7 @@ fn a_packet_crosses_unlike_links() {
     assert_eq!(simulate(&narrow_inside, &[(0, 3, 1000)]).hosts.makespan, (50 + 80 + 70 + 50 + 10) * NS);
 }
 
-/// The narrowest link of a path sets the rate: 100 packets leave it 80 ns after each other.
+/// The slowest link of a path determines the rate: 100 packets leave this link at intervals of 80 ns.
 #[test]
 fn a_stream_runs_at_the_rate_of_its_narrowest_link() {
     let net = chain(&[(800, 10), (100, 40), (800, 10)]);
@@ -165,21 +168,21 @@ fn a_stream_runs_at_the_rate_of_its_narrowest_link() {
     assert_eq!(run.hosts.makespan, (50 + 80 + 99 * 80 + 70 + 50 + 10) * NS);
 }
 
-/// Eight accelerators on slow links send to one behind a link with the sum of their rates. Each packet waits for its
-/// tail, and no packet for another, so a slow link does not slow the fast one.
+/// Eight accelerators on slow links send to one accelerator behind a link with the sum of their rates. Each packet
+/// waits for its own tail, and no packet waits for another, so a slow link does not slow the fast link.
 #[test]
 fn slow_links_fill_a_fast_one() {
     let lines: String = (0..8).map(|a| format!("{a} 9 gbps=50 ns=10\n")).collect();
     let net = interconnect(&format!("name = 'graph'\naccelerators = 9\nedges = \"\"\"\n{lines}8 9 ns=10\n\"\"\""));
     let messages: Vec<_> = (0..8).map(|from| (from, 8, 100_000)).collect();
     let run = simulate(&net, &messages);
-    // Packets take 160 ns on a slow link and 20 on the fast one. The first are ready after 50 + 140, and take turns
-    // from then on.
+    // Packets take 160 ns on a slow link and 20 ns on the fast link. The first packets are ready after 50 + 140 ns, and
+    // packets alternate from then on.
     assert_eq!(run.hosts.makespan, (50 + 140 + 800 * 20 + 50) * NS);
 }
 
-/// Two paths of one hop, 100 and 400 Gbit/s: of 30 packets the fast link takes as many as it can send while the slow
-/// link sends the others.
+/// Two paths of one hop, of 100 and 400 Gbit/s. Of 30 packets, the fast link takes as many as it can send while the
+/// slow link sends the others.
 #[test]
 fn packets_choose_the_link_that_is_through_first() {
     let net = interconnect("name = 'graph'\naccelerators = 2\nedges = \"\"\"\n0 1 gbps=100\n0 1\n\"\"\"");
@@ -188,7 +191,8 @@ fn packets_choose_the_link_that_is_through_first() {
     assert!(run.link_packets[0] > 0);
 }
 
-/// A plane whose cables state the machine's own numbers takes the same picoseconds as one whose cables state none.
+/// If cables state the machine's own rates and latencies, times are the same, to the picosecond, as if cables state
+/// nothing.
 #[test]
 fn the_own_speed_stated_changes_nothing() {
     for topology in TOPOLOGIES.iter().filter(|t| !t.contains("gbps")) {
@@ -205,7 +209,7 @@ fn the_own_speed_stated_changes_nothing() {
             run(&graph, &net, &Options::default()).unwrap()
         });
         assert_eq!(ran[0], ran[1], "{topology}");
-        // A class of its own with the machine's numbers changes nothing either.
+        // A separate class of links with the machine's own values changes nothing either.
         let mut net = interconnect(&format!(
             "name = 'graph'\naccelerators = {ranks}\nedges = \"\"\"\n{}\"\"\"",
             lines(" gbps=100 ns=1")

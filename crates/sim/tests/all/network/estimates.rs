@@ -5,7 +5,7 @@ use unisono_sim::network::{Options, TrafficEstimate, run};
 
 use super::common::{TOPOLOGIES, interconnect};
 
-/// Packets are counted; hops are those of a sample of pairs, and a small network has few pairs.
+/// Numbers of packets are exact. Hops are estimated from a sample of pairs, and a small network has few pairs.
 #[test]
 fn an_alltoall_has_the_packets_and_about_the_hops_of_its_estimate() {
     for topology in TOPOLOGIES {
@@ -29,13 +29,13 @@ fn an_estimate_says_packets_memory_and_time() {
     assert!(text.contains(" GB of memory and ") && text.ends_with(" h of one core"), "{text}");
 }
 
-/// Each thread has its own tables; there are at most as many threads as accelerators.
+/// Each thread has its own tables. There are at most as many threads as accelerators.
 #[test]
 fn an_estimate_counts_the_tables_of_all_threads() {
     let net = interconnect("name = 'torus'\ndims = [3, 4]");
     let bytes = |jobs| TrafficEstimate::new(1 << 20, 1 << 20, jobs, &net).bytes;
     let of_a_thread = bytes(2) - bytes(1);
-    // Two tasks of 8 bytes and a message of 16 at its receiver.
+    // The tables have two tasks of 8 bytes, and a message of 16 bytes at its receiver.
     assert!(of_a_thread >= 32 << 20 && of_a_thread < bytes(1), "{of_a_thread}");
     assert_eq!(bytes(5) - bytes(1), 4 * of_a_thread);
     assert_eq!(bytes(1000), bytes(12));

@@ -6,8 +6,8 @@ use unisono_sim::network::{Interconnect, Options, flow, run};
 use crate::network::common::{TOPOLOGIES, UNLIKE, VALIANT, interconnect, traffic};
 use crate::soak;
 
-/// Computes the busiest link of an alltoall directly: every pair by itself, first split evenly, then six times more by
-/// weights that fall with the root of a link's busy time; returns the best of these splits.
+/// Computes the busiest link of an alltoall directly. Every pair is split separately: first evenly, then six more times
+/// by weights that fall with the square root of a link's busy time. Returns the best of these splits.
 fn busiest(net: &Interconnect) -> f64 {
     let mut weights = vec![1.0; net.plane.links().len()];
     let rate = |link: usize| net.timing.links[0].ps_per_byte / net.timing.of(net.plane.links()[link]).ps_per_byte;
@@ -59,44 +59,46 @@ fn loads_are_those_of_all_pairs() {
     }
 }
 
-/// On a ring of 8 an accelerator sends to 3 others in each direction, and half a flow to the opposite one in either
-/// direction: (1 + 2 + 3 + 4/2) flows a link.
+/// On a ring of 8, an accelerator sends to 3 others in each direction, and half a flow to the opposite accelerator in
+/// either direction: (1 + 2 + 3 + 4/2) flows per link.
 #[test]
 fn a_ring_has_its_load() {
     let mut net = interconnect("name = 'torus'\ndims = [8]");
-    // All messages at once.
+    // All messages are sent at once.
     net.send_machines = 8;
     let fluid = flow::alltoall(&net, 1000).unwrap();
     assert!((fluid.busiest_bytes - 8000.0).abs() < 1e-6);
     assert!((fluid.makespan_ps - (8.0 * 20_000.0 + 4.0 * 80_000.0)).abs() < 1.0, "{}", fluid.makespan_ps);
 }
 
-/// Packets take about the time of flows: longer for the ends of messages, less if they choose better than evenly.
+/// Packets take about the time of flows. They take longer at the ends of messages, and less time if they choose paths
+/// better than an even split.
 #[test]
 fn packets_take_about_the_time_of_flows() {
     for &topology in TOPOLOGIES {
         let mut net = interconnect(topology);
         let ranks = net.plane.accelerators();
         let bytes = 100_000;
-        // All messages at once.
+        // All messages are sent at once.
         net.send_machines = ranks;
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();
         let flows = flow::alltoall(&net, bytes).unwrap().makespan_ps;
         let ratio = packets.hosts.makespan as f64 / flows;
-        // Flows count the latency of the longest path. Credits beat an even split if a board is its own neighbor: both
-        // paths are shortest, and one is crowded. At a link inputs take turns, not flows: on a mesh those from afar end
-        // a little later.
+        // Flows count the latency of the longest path. Credits are better than an even split if a board is its own
+        // neighbor: both paths are shortest paths, and one of them is crowded. At a link, inputs take turns, not flows,
+        // so on a mesh flows from far away end a little later.
         let mut least = if topology.ends_with("boards = [2, 1]") { 0.8 } else { 0.98 };
         if topology == UNLIKE {
-            // Even parts over 200, 200 and 400 Gb/s take as long as 600 Gb/s, packets use all 800.
+            // Equal parts over 200, 200 and 400 Gb/s take as long as over 600 Gb/s. Packets use all 800 Gb/s.
             least = 0.74;
         }
         assert!((least..1.05).contains(&ratio), "{topology}: {ratio}");
     }
 }
 
-/// In the order of shifts, on every family at a size at which the order matters: 64 to 256 accelerators with four
-/// machines. A message is 33 packets. If accelerators pass on messages, these get out of step.
+/// Messages are sent in the order of shifts, on every family of networks, at sizes for which the order matters: 64 to
+/// 256 accelerators with four send machines. A message has 33 packets. If accelerators forward messages, these do not
+/// stay in step.
 #[test]
 fn packets_in_order_take_the_time_of_flows() {
     let mut beyond = Vec::new();
@@ -114,12 +116,12 @@ fn packets_in_order_take_the_time_of_flows() {
         "name = 'mesh'\ndims = [12, 12]",
         "name = 'torus'\ndims = [16, 16]",
     ];
-    // Outside of the long run, every second one.
+    // Except in the long run, every second topology is tested.
     for topology in topologies.into_iter().step_by(if soak::is_on() { 1 } else { 2 }) {
         let mut net = interconnect(topology);
         let ranks = net.plane.accelerators();
         let bytes = if soak::is_on() { 32_768 } else { 8192 };
-        // Flows have unbounded buffers; these hold everything that a link brings.
+        // Flows have unbounded buffers, so the buffers here can hold everything that a link transfers.
         net.timing.places = 1 << 20;
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();
         let ratio = packets.hosts.makespan as f64 / flow::alltoall(&net, bytes).unwrap().makespan_ps;
@@ -147,20 +149,22 @@ fn a_permutation_by_packets_and_by_flows() {
     }
 }
 
-/// Three links in a row of 100, 400 and 400 Gb/s. In an alltoall among four in a row each end link carries 3 flows a
-/// direction and the middle one 4; the first takes longest. A flow to the other end takes 3 hops of 80 ns.
+/// Three links in a row have 100, 400 and 400 Gb/s. In an alltoall among four accelerators in a row, each end link
+/// carries 3 flows per direction and the middle link 4. The first link takes longest. A flow to the other end takes 3
+/// hops of 80 ns.
 #[test]
 fn unlike_links_are_busy_by_their_rate() {
     let net = interconnect("name = 'graph'\naccelerators = 4\nedges = \"\"\"\n0 1 gbps=100\n1 2\n2 3\n\"\"\"");
     let fluid = flow::alltoall(&net, 1000).unwrap();
     assert_eq!(fluid.busiest_bytes, 3000.0);
     assert!((fluid.makespan_ps - (3.0 * 80_000.0 + 3.0 * 80_000.0)).abs() < 1.0, "{}", fluid.makespan_ps);
-    // Cyclic: 0 to 1 alone at 100, 1 to 2 and 2 to 3 alone, 3 to 0 over all links back at the rate of the slowest.
+    // In this cycle, 0 to 1 uses its link alone at 100 Gb/s, 1 to 2 and 2 to 3 use theirs alone, and 3 to 0 goes back
+    // over all links at the rate of the slowest link.
     let fluid = flow::permutation(&net, &[1, 2, 3, 0], 1000).unwrap();
     assert_eq!(fluid.finish_ps, [80_000.0 + 240_000.0, 80_000.0 + 80_000.0, 20_000.0 + 80_000.0, 20_000.0 + 80_000.0]);
 }
 
-/// A message over a fast link waits for those over a slow one, unless each link has send machines of its own.
+/// A message over a fast link waits for messages over a slow link, unless each link has its own send machines.
 #[test]
 fn links_send_for_themselves_where_the_machine_says_so() {
     let end = |per: &str| {
@@ -174,7 +178,7 @@ fn links_send_for_themselves_where_the_machine_says_so() {
         let run = run(&traffic(3, &[(0, 1, 1000), (0, 1, 1000), (0, 2, 50_000)]), &net, &Options::default()).unwrap();
         run.hosts.finish[2]
     };
-    // 2,000 ns for each message over the slow link, and 20 ns for a packet over the fast one.
+    // Each message over the slow link takes 2,000 ns, and a packet over the fast link 20 ns.
     assert_eq!(end("send_machines_per = 'link'"), 1_000_000);
     assert!(end("send_machines_per = 'accelerator'") > 2_000_000);
 }

@@ -46,7 +46,7 @@ proptest! {
         // A tree of all nodes, and additional cables.
         let tree = (1..nodes).zip(&parents).map(|(node, &parent)| (node, u32::from(parent) % node));
         let more = cables.iter().map(|&(a, b)| (u32::from(a) % nodes, u32::from(b) % nodes));
-        // There are more latencies than queues for them; 5 ns is less than packets take.
+        // There are more latencies than queues for latencies. 5 ns is less than the time of a packet.
         let line = |((a, b), &(rate, latency)): ((u32, u32), &(usize, usize))| {
             let gbps = ["", " gbps=100", " gbps=800", " gbps=3200", " gbps=33.3"][rate];
             let ns = if latency == 0 { String::new() } else { format!(" ns={}", 5 * latency * latency) };
@@ -69,13 +69,13 @@ fn arrive_when_the_rules_say(
     let ranks = net.plane.accelerators();
     let mut messages: Vec<_> =
         pairs.iter().map(|&(a, b, bytes)| (u32::from(a) % ranks, u32::from(b) % ranks, bytes)).collect();
-    // Messages are in the order in which the ranks begin; no two ranks begin at one time.
+    // Messages are in the order in which the ranks begin. No two ranks begin at the same time.
     let start: Vec<u64> = (0..ranks).map(|r| 1000 * starts[r as usize % 128] + u64::from(r)).collect();
     messages.sort_by_key(|m| start[m.0 as usize]);
     let times: Vec<u64> = messages.iter().map(|m| start[m.0 as usize]).collect();
     let expected = straight::simulate(net, machines as usize, &messages, &times);
 
-    // A rank that begins later takes its message later.
+    // A rank that begins later takes its message later too.
     let taken = |to: u32, t: &Option<u64>| t.expect("it arrives").max(start[to as usize]);
     let mut wanted: Vec<_> =
         messages.iter().zip(&expected).map(|(&(from, to, bytes), t)| (from, to, bytes, taken(to, t))).collect();

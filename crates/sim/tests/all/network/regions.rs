@@ -47,7 +47,7 @@ proptest! {
         are_equal(&traffic(ranks, &messages), &net, &options, jobs)?;
     }
 
-    /// Patterns in which all ranks do the same at the same time, and wait for each other.
+    /// Patterns in which all ranks act at the same time, and wait for each other.
     #[test]
     fn ties_between_regions_are_kept(
         topology in prop::sample::select(topologies()),
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// Ranks on accelerators of other numbers, and different numbers of ranks and accelerators.
+/// Ranks on accelerators with other numbers, and different numbers of ranks and accelerators.
 #[test]
 fn placed_ranks_run_in_regions() {
     let net = interconnect("name = 'torus'\ndims = [3, 4]");
@@ -76,7 +76,7 @@ fn placed_ranks_run_in_regions() {
     are_equal(&pattern::linear_alltoall(7, 2500).unwrap(), &net, &options, 3).unwrap();
 }
 
-/// A run that cannot be divided has the results, or the error, of one thread.
+/// A run that cannot be divided has the results, or the error, of a run on one thread.
 #[test]
 fn other_runs_have_one_thread() {
     let net = interconnect("name = 'torus'\ndims = [5]");
@@ -92,7 +92,7 @@ fn other_runs_have_one_thread() {
     assert_eq!(run_in_regions(&graph, &without, &two), None);
     assert_eq!(run(&graph, &without, &two), run(&graph, &without, &Options::default()));
 
-    // No rank sends.
+    // No rank sends, so all ranks are stuck.
     let mut stuck = unisono_lower::tasks::Builder::new();
     for rank in 0..5 {
         stuck.rank();

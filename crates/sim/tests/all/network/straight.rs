@@ -22,7 +22,7 @@ enum Event {
     Deliver(usize),
 }
 
-/// The link that brought a packet; `None` at its source.
+/// The link over which a packet arrived; `None` at the packet's source.
 type Input = Option<u32>;
 type FromInput = (Input, VecDeque<Packet>);
 
@@ -30,12 +30,13 @@ pub struct Straight<'a> {
     net: &'a Interconnect,
     machines: usize,
     messages: Vec<(u32, u32, u64)>,
-    /// Sizes of each message's packets to make; `missing` counts its packets to arrive.
+    /// For each message, the sizes of the packets that are still to be made. `missing` has the number of packets that
+    /// have not arrived.
     unmade: Vec<VecDeque<u32>>,
     missing: Vec<usize>,
     latest: Vec<u64>,
     delivered: Vec<Option<u64>>,
-    /// Events by time, posts after all other events, then by order of creation.
+    /// The events by time, posts after all other events, then by order of creation.
     events: BTreeMap<(u64, bool, u64), Event>,
     made: u64,
     busy: BTreeMap<u32, bool>,
@@ -49,8 +50,8 @@ pub struct Straight<'a> {
     posted: BTreeMap<u32, VecDeque<usize>>,
 }
 
-/// Returns the arrival time of each message `(from, to, bytes)`, the k-th of which is posted at `times[k]`; `None` for
-/// those that are stuck.
+/// Returns the arrival time of each message `(from, to, bytes)`; `None` for messages that are stuck. Message k is
+/// posted at `times[k]`.
 pub fn simulate(net: &Interconnect, machines: usize, messages: &[(u32, u32, u64)], times: &[u64]) -> Vec<Option<u64>> {
     let unmade: Vec<VecDeque<u32>> = messages.iter().map(|m| packets(m.2, net.timing.packet_bytes)).collect();
     let mut s = Straight {
@@ -185,7 +186,8 @@ impl Straight<'_> {
         self.taken.get(&(link, vc)).copied().unwrap_or(0) < self.net.timing.places
     }
 
-    /// Returns the number of packets that wait for the link, plus those that it sent whose places are occupied.
+    /// Returns the number of packets that wait for the link, plus the number of packets that the link has sent whose
+    /// places are still occupied.
     fn ahead(&self, link: u32) -> usize {
         let of = |key: &(u32, u8)| key.0 == link;
         let waiting = self.waiting.iter().filter(|(k, _)| of(k)).flat_map(|(_, inputs)| inputs);
@@ -201,7 +203,8 @@ impl Straight<'_> {
         let trip = |hop: &Hop| self.times(hop.link).hop_ps + self.times(hop.link).link_ps;
         let unlike = hops.iter().any(|hop| trip(hop) != trip(&hops[0]));
         let left = |hop: &Hop| self.left.get(&hop.link).filter(|_| unlike).into_iter().flatten();
-        // While a place is free, packets do not count as long as only the round trip of their link occupies theirs.
+        // As long as a place is free, packets do not count if their places are occupied only because of the round trip
+        // of their link.
         let excused = |hop: &Hop| {
             let is_free = self.has_credit(hop.link, hop.vc);
             left(hop).filter(|&&ps| is_free && now < ps + trip(hop)).count()
@@ -212,7 +215,7 @@ impl Straight<'_> {
         *hops.iter().min_by_key(through).unwrap()
     }
 
-    /// Starts a packet or queues it; returns whether it starts at once.
+    /// Starts a packet or queues it. Returns true if the packet starts at once.
     fn join(&mut self, now: u64, Hop { link, vc }: Hop, packet: Packet, input: Input) -> bool {
         if !self.is_busy(link) && self.has_credit(link, vc) {
             self.depart(now, Hop { link, vc }, packet, input);

@@ -44,7 +44,7 @@ fn no_routing_deadlocks_with_tiny_buffers() {
     }
 }
 
-/// No link carries more than its bandwidth, and packets that enter a node leave it or end there.
+/// No link carries more than its bandwidth. Packets that enter a node leave it or end there.
 #[test]
 fn links_carry_what_they_can() {
     for topology in TOPOLOGIES.iter().chain([&VALIANT, &ADAPTIVE]) {
@@ -118,7 +118,7 @@ fn a_deadlock_names_the_packets() {
     assert!(*packets >= 5 && stuck.len() as u64 <= *packets, "{error}");
     let expected = "a packet from 4 to 2 waits at node 0 for the link to node 1 on channel 0";
     assert!(stuck.iter().any(|s| s == expected), "{error}");
-    // With enough room the same traffic flows.
+    // With enough room in buffers, the same traffic flows.
     net.timing.places = 100;
     assert!(run(&traffic(5, &messages), &net, &Options::default()).is_ok());
 }
@@ -138,7 +138,7 @@ impl Routing for Nowhere {
 }
 
 /// Every accelerator of a group sends to the next group, over two cables for eight accelerators. Detours go over three
-/// other groups. An alltoall loads all cables alike, so little of it takes detours.
+/// other groups. An alltoall loads all cables equally, so little of it takes detours.
 #[test]
 fn adaptive_routing_goes_around_where_ways_are_crowded() {
     let end = |routing: &str, messages: &[(u32, u32, u64)]| {

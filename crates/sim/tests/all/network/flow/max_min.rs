@@ -2,8 +2,8 @@
 
 use unisono_sim::network::flow::max_min::Flows;
 
-/// Three links in a row, a flow over all and one over each; the middle link has one more flow. The middle link gives
-/// 1/3 to each of its three flows, the others leave 2/3 for their own.
+/// There are three links in a row, a flow over all links and a flow over each link; the middle link has one more flow.
+/// The middle link gives 1/3 to each of its three flows. The other links give the remaining 2/3 to their own flows.
 #[test]
 fn a_long_flow_takes_what_its_narrowest_link_gives() {
     let mut flows = Flows::new(vec![1.0; 3]);
@@ -18,8 +18,8 @@ fn a_long_flow_takes_what_its_narrowest_link_gives() {
     close(flows.rates(|flow| flow != 2), [0.5, 0.5, 0.0, 0.5, 0.5]);
 }
 
-/// A link of 4 and one of 1 in a row, a flow over both and two over the first: the flow over both gets 1, and the
-/// others share the remaining 3.
+/// A link of rate 4 and a link of rate 1 are in a row, with one flow over both and two flows over the first. The flow
+/// over both links gets 1, and the other flows share the remaining 3.
 #[test]
 fn wide_links_give_more() {
     let mut flows = Flows::new(vec![4.0, 1.0]);
