@@ -1,5 +1,7 @@
 //! The program's datatypes: their sizes, and copies of their elements without gaps.
 
+use std::ffi::c_int;
+
 use crate::library::{Comm, Datatype, Library, Outcome, check, int};
 
 impl Library {
@@ -92,13 +94,26 @@ impl Library {
         // A negative size is MPI_UNDEFINED: the element has more bytes than an `int` holds. No plan serves such a call.
         let Ok(size) = usize::try_from(size) else { return Ok((usize::MAX, false)) };
         let (lower, extent) = self.bounds_of(datatype)?;
-        let (mut a, mut b, mut c, mut combiner) = (0, 0, 0, 0);
-        // SAFETY: four integers are written, each to its own place.
-        check(unsafe {
-            (self.functions.Type_get_envelope)(datatype, &raw mut a, &raw mut b, &raw mut c, &raw mut combiner)
-        })?;
-        let named = combiner == self.constants.combiner_named;
+        let named = self.combiner(datatype)? == self.constants.combiner_named;
         Ok((size, named && lower == 0 && usize::try_from(extent) == Ok(size)))
+    }
+
+    /// Returns the combiner that made a datatype. MPICH refuses `MPI_Type_get_envelope` for datatypes whose constructor
+    /// has large counts, so the function with large counts is called where the library has it.
+    fn combiner(&self, datatype: Datatype) -> Outcome<c_int> {
+        let mut combiner = 0;
+        let done = if let Some(envelope) = self.functions.Type_get_envelope_c {
+            let (mut a, mut b, mut c, mut d) = (0, 0, 0, 0);
+            // SAFETY: five numbers are written, each to its own place; an `MPI_Count` has 64 bits.
+            unsafe { envelope(datatype, &raw mut a, &raw mut b, &raw mut c, &raw mut d, &raw mut combiner) }
+        } else {
+            let (mut a, mut b, mut c) = (0, 0, 0);
+            // SAFETY: four integers are written, each to its own place.
+            unsafe {
+                (self.functions.Type_get_envelope)(datatype, &raw mut a, &raw mut b, &raw mut c, &raw mut combiner)
+            }
+        };
+        check(done).map(|()| combiner)
     }
 
     fn bounds_of(&self, datatype: Datatype) -> Outcome<(isize, isize)> {

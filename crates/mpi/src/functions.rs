@@ -32,12 +32,13 @@ impl Status {
 }
 
 macro_rules! functions {
-    ($($name:ident: $type:ty, $symbol:literal;)*) => {
+    (optional { $($extra:ident: $of:ty, $at:literal;)* } $($name:ident: $type:ty, $symbol:literal;)*) => {
         /// The functions of MPI that this crate calls, named without `PMPI_`. Handles are machine words: calls pass
         /// integers of 32 bits and pointers in the same registers.
         #[allow(non_snake_case, reason = "the names of MPI")]
         pub struct Functions {
             $(pub(crate) $name: $type,)*
+            $(pub(crate) $extra: Option<$of>,)*
         }
 
         impl Functions {
@@ -48,6 +49,10 @@ macro_rules! functions {
                         // SAFETY: the symbol is MPI's function of this name, with this C signature.
                         unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
                     },)*
+                    $($extra: scope.find($at).map(|address| {
+                        // SAFETY: as above.
+                        unsafe { std::mem::transmute::<*mut c_void, $of>(address) }
+                    }),)*
                 })
             }
         }
@@ -55,6 +60,9 @@ macro_rules! functions {
 }
 
 functions! {
+    optional {
+        Type_get_envelope_c: unsafe extern "C" fn(Datatype, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int) -> c_int, c"PMPI_Type_get_envelope_c";
+    }
     Allgather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Allgather";
     Allgatherv: unsafe extern "C" fn(usize, c_int, Datatype, usize, *const c_int, *const c_int, Datatype, Comm) -> c_int, c"PMPI_Allgatherv";
     Allreduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Allreduce";
