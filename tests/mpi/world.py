@@ -55,7 +55,15 @@ for count in (0, 1, 2, 5, 64, 1000, 4096, 20_001) if os.environ.get("UNISONO_SOA
         x = given(root, count) if rank == root else np.zeros(count)
         world.bcast(x, root)
         check("bcast", x, given(root, count))
+        x = given(rank, count)
+        check("scan", world.scan(x), np.sum([given(r, count) for r in range(rank + 1)], axis=0))
+        assert np.array_equal(x, np.sum([given(r, count) for r in range(rank + 1)], axis=0)), "in place"
         everyone = np.array([given(r, count) for r in range(ranks)])
+        gathered = world.gather(given(rank, count), root)
+        assert (gathered is not None) == (rank == root)
+        check("gather", everyone if gathered is None else gathered, everyone)
+        x, out = (given(root, ranks, count), None) if rank == root else (None, np.empty(count))
+        check("scatter", world.scatter(x, root, out), given(root, ranks, count)[rank])
         check("allgather", world.allgather(given(rank, count)), everyone)
         check("reduce_scatter", world.reduce_scatter(given(rank, ranks, count)), total(ranks, count)[rank])
         out = np.empty((ranks, count))
@@ -82,6 +90,18 @@ for n, operation in enumerate(more):
     assert result is not None
     check("allgather begun", result, np.array([given(r, 10 + n) for r in range(ranks)]))
 
+begun = [world.start("scan", given(rank, 5)), world.start("gather", given(rank, 5), root=ranks - 1)]
+begun.append(world.start("scatter", given(rank, ranks, 5), out=np.empty(5)))
+item, gathered, running = (operation.wait() for operation in reversed(begun))
+assert item is not None
+assert running is not None
+check("scatter begun", item, given(0, ranks, 5)[rank])
+check("scan begun", running, np.sum([given(r, 5) for r in range(rank + 1)], axis=0))
+assert (gathered is None) == (rank != ranks - 1)
+# Arrays of no axes are single elements.
+check("allreduce of one", world.allreduce(np.array(rank + 1.0)), np.array(sum(range(ranks + 1))))
+check("allgather of one", world.allgather(np.array(rank)), np.arange(ranks))
+check("reduce_scatter of one", world.reduce_scatter(np.full(ranks, 2)), np.array(2 * ranks))
 flags = np.array([True, False])
 check("lor", world.allreduce(flags if rank == 0 else ~flags, op="lor"), np.array([True, ranks > 1]))
 
@@ -98,6 +118,7 @@ for wrong, why in (
     (lambda: world.start("reduce", np.ones(3, bool), op=SUM), "does not define for bool"),
     (lambda: world.allgather(np.zeros(2), out=np.zeros(3)), "out is"),
     (lambda: world.start("scatterv"), "is no collective"),
+    (lambda: world.scatter(None, (rank + 1) % ranks if ranks > 1 else 0), "out is missing|needs an array"),
 ):
     with raises(InputError, match=why):
         wrong()

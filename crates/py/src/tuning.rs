@@ -57,8 +57,8 @@ pub fn size_class(bytes: u64) -> (u64, u64) {
     (class.first_bytes, class.last_bytes)
 }
 
-/// Returns the plan that the model ranks first in the middle of the size class of `bytes`; None if no algorithm serves
-/// the class.
+/// Returns the plan that the model ranks first in the middle of the size class of `bytes`, for `root` if the collective
+/// has one; None if no algorithm serves the class.
 #[pyfunction]
 pub fn plan_size_class(
     py: Python<'_>,
@@ -67,11 +67,12 @@ pub fn plan_size_class(
     ranks: u32,
     bytes: u64,
     commutes: bool,
+    root: u32,
 ) -> PyResult<Option<Plan>> {
     let kind = kind(collective)?;
     let operator = if commutes { Operator::Sum } else { Operator::Ordered };
     let made = detached(py, || {
-        let made = SizeClass::of(bytes).plan(kind, machine.description(), ranks, operator)?;
+        let made = SizeClass::of(bytes).plan(kind, machine.description(), ranks, operator, root)?;
         made.map(|plan| Plan::new(Arc::new(plan))).transpose()
     })?;
     made.map_err(plan_error)

@@ -1,8 +1,10 @@
 """Planned collectives on NumPy arrays, under ``mpiexec``.
 
->>> from unisono import mpi  # doctest: +SKIP >>> world = mpi.world(machine="cluster.toml")  # doctest: +SKIP >>>
-world.allreduce(x)  # doctest: +SKIP >>> print(world.last)  # doctest: +SKIP allreduce of 8000 bytes on 4 ranks:
-rabenseifner, first by the model pipelining-postal of cluster, 12.1 µs predicted
+>>> from unisono import mpi  # doctest: +SKIP
+>>> world = mpi.world(machine="cluster.toml")  # doctest: +SKIP
+>>> world.allreduce(x)  # doctest: +SKIP
+>>> print(world.last)  # doctest: +SKIP
+allreduce of 8000 bytes on 4 ranks: rabenseifner, first by the model pipelining-postal of cluster, 12.1 µs predicted
 
 With a machine, rank 0 plans a collective at the first call of a size class, and sends the proven schedule to all ranks.
 With a plan file, the rows of the file serve calls. The MPI library makes all other calls, for the reason in

@@ -43,11 +43,16 @@ _FUNCTIONS = {
     "alltoall": "Alltoall",
     "barrier": "Barrier",
     "broadcast": "Bcast",
+    "gather": "Gather",
     "reduce": "Reduce",
     "reduce-scatter": "Reduce_scatter_block",
+    "scan": "Scan",
+    "scatter": "Scatter",
 }
 #: The collectives whose result replaces the contents of the array.
-_IN_PLACE = {"allreduce", "reduce", "broadcast"}
+_IN_PLACE = {"allreduce", "reduce", "broadcast", "scan"}
+#: The collectives whose result has the whole array of each rank.
+_JOINED = {"allgather", "gather"}
 #: The largest number of choices that a world caches.
 _KEPT = 4096
 
@@ -129,6 +134,24 @@ class World:
         """Replaces every rank's ``x`` by the root's, and returns it."""
         return self._made("broadcast", x, root=root)
 
+    def scan(self, x: Array, op: Any = "sum") -> Array:
+        """Replaces rank ``k``'s ``x`` by the reduction of the arrays of ranks 0 to ``k`` by ``op``, and returns it."""
+        return self._made("scan", x, op=op)
+
+    def gather(self, x: Array, root: int = 0, out: Array | None = None) -> Array | None:
+        """Returns the arrays of all ranks at the root: ``out[k]`` is rank ``k``'s ``x``; elsewhere returns None."""
+        call = self._describe("gather", x, "sum", root, out)
+        self._issue(call, call.got, wait=True)
+        return call.got
+
+    def scatter(self, x: Array | None = None, root: int = 0, out: Array | None = None) -> Array:
+        """Returns on rank ``k`` the root's ``x[k]``.
+
+        Only the root's ``x`` is read. Other ranks do not know its type and shape, so they give the array ``out`` that
+        receives the item.
+        """
+        return self._made("scatter", x, root=root, out=out)
+
     def allgather(self, x: Array, out: Array | None = None) -> Array:
         """Returns the arrays of all ranks: ``out[k]`` is rank ``k``'s ``x``."""
         return self._made("allgather", x, out=out)
@@ -168,6 +191,8 @@ class World:
         if collective not in _FUNCTIONS or collective == "barrier":
             known = ", ".join(name for name in _FUNCTIONS if name != "barrier")
             raise InputError(f"'{collective}' is nothing to prepare; accepted are {known}")
+        if count < 0:
+            raise InputError(f"count is {count}; accepted is a whole number from 0 on")
         kind = np.dtype(dtype)
         call = Call(collective, count * kind.itemsize, 1, root)
         if reduces(collective):
@@ -188,11 +213,13 @@ class World:
         for channel in self._channels:
             channel.close()
 
-    def _made(self, collective: str, x: Array, op: Any = "sum", root: int = 0, out: Array | None = None) -> Array:
+    def _made(
+        self, collective: str, x: Array | None, op: Any = "sum", root: int = 0, out: Array | None = None
+    ) -> Array:
         call = self._describe(collective, x, op, root, out)
         result = x if collective in _IN_PLACE else call.got
         self._issue(call, result, wait=True)
-        assert result is not None, "all but a barrier have one"
+        assert result is not None, "all but a barrier and a gather have one"
         return result
 
     def _issue(self, call: Call, result: Array | None, wait: bool) -> Operation:
@@ -209,7 +236,8 @@ class World:
         else:
             channel = self._channels[at]
             call_words = (call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
-            done = channel.start(number, *call_words, call.given, call.got, call.in_place, wait)
+            given, got = _with_axis(call.given), _with_axis(call.got)
+            done = channel.start(number, *call_words, given, got, call.in_place, wait)
             poll = _over if done else channel.poll
         operation = Operation(result, self.last, poll)
         if not wait:
@@ -242,7 +270,7 @@ class World:
                 return function()
             case "broadcast":
                 return function(result, call.root)
-            case "reduce":
+            case "reduce" | "gather" | "scatter":
                 return function(given, call.got, *reduces, call.root)
             case _:
                 return function(given, call.got, *reduces)
@@ -255,10 +283,17 @@ class World:
         if collective == "barrier":
             # The value of the one element of a barrier is unused, but the element needs memory.
             return Call(collective, 1, 1, given=np.zeros(1, np.uint8), got=np.zeros(1, np.uint8))
+        is_root = self.rank == root
+        if collective == "scatter" and not is_root:
+            if out is None:
+                raise InputError(
+                    f"out is missing on rank {self.rank}; scatter needs an array for the item of this rank"
+                )
+            _check("out", out, writable=True)
+            return Call(collective, out.nbytes, 1, root, got=out)
         if x is None:
             raise InputError(f"{collective} needs an array")
-        is_root = self.rank == root
-        gets = {"allreduce": True, "reduce": is_root, "broadcast": not is_root}.get(collective, False)
+        gets = {"allreduce": True, "scan": True, "reduce": is_root, "broadcast": not is_root}.get(collective, False)
         _check("the array", x, writable=gets)
         # In collectives that only move data, an element is a byte.
         call = Call(collective, x.nbytes, 1, root, given=x)
@@ -266,15 +301,18 @@ class World:
             call.elements, call.unit = x.size, x.itemsize
             self._set_operator(call, op, x.dtype)
         match collective:
-            case "allreduce":
+            case "allreduce" | "scan":
                 call.got, call.in_place = x, True
             case "reduce":
                 call.got, call.in_place = (x, True) if is_root else (None, False)
             case "broadcast":
                 call.given, call.got = (x, None) if is_root else (None, x)
+            case "gather" if not is_root:
+                if out is not None:
+                    raise InputError(f"out is given on rank {self.rank}; only the root, {root}, has a result of gather")
             case _:
                 call.got = self._result(collective, x, out)
-                call.elements = call.elements if collective == "allgather" else call.elements // self.ranks
+                call.elements = call.elements if collective in _JOINED else call.elements // self.ranks
         return call
 
     def _set_operator(self, call: Call, op: Any, dtype: np.dtype[Any]) -> None:
@@ -304,10 +342,12 @@ class World:
             self._operators[name, dtype.char] = call.datatype, call.op
 
     def _result(self, collective: str, x: Array, out: Array | None) -> Array:
-        if collective != "allgather" and (x.ndim == 0 or x.shape[0] != self.ranks):
+        if collective not in _JOINED and (x.ndim == 0 or x.shape[0] != self.ranks):
             message = f"{collective} on {self.ranks} ranks needs a first axis of {self.ranks}"
             raise InputError(f"the array's shape is {x.shape}; {message}")
-        shape = {"allgather": (self.ranks, *x.shape), "reduce-scatter": x.shape[1:]}.get(collective, x.shape)
+        shape = x.shape if collective == "alltoall" else x.shape[1:]
+        if collective in _JOINED:
+            shape = (self.ranks, *x.shape)
         if out is None:
             return np.empty(shape, x.dtype)
         _check("out", out, writable=True)
@@ -337,6 +377,11 @@ def _check_defined(op: str, dtype: np.dtype[Any]) -> None:
         raise InputError(
             f"op is {op!r}, which MPI does not define for {dtype}; accepted are {', '.join(accepted)}{other}"
         )
+
+
+def _with_axis(x: Array | None) -> Array | None:
+    """Returns an array of no axes as a view of one element: a buffer without axes has no shape to read."""
+    return x.reshape(1) if x is not None and x.ndim == 0 else x
 
 
 def _over() -> bool:

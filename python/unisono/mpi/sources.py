@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy.typing as npt
 
@@ -201,6 +201,17 @@ def _range(row: PlanRow) -> str:
     return f"{row['first_bytes']} to {last} bytes"
 
 
+class _Question(NamedTuple):
+    """The arguments of a call that determine the model's plan."""
+
+    collective: str
+    #: The least and the largest number of bytes of the size class.
+    sizes: tuple[int, int]
+    commutes: bool
+    #: The root of the plan; 0 if a plan for one root serves all roots.
+    root: int
+
+
 class Model:
     """The source that plans by a machine's model, at the first call of each size class."""
 
@@ -209,9 +220,8 @@ class Model:
         # Only rank 0 plans; if it fails, its error is raised on all ranks.
         self._machine: Machine | None = None
         group.from_first(lambda: self._read(machine))
-        #: The plan's index, the reason and further facts, by collective, size class, and whether operands may be
-        #: swapped.
-        self._made: dict[tuple[str, tuple[int, int], bool], tuple[int | None, str, dict[str, Any]]] = {}
+        #: The plan's index, the reason and further facts.
+        self._made: dict[_Question, tuple[int | None, str, dict[str, Any]]] = {}
 
     def _read(self, machine: Machine | str | os.PathLike[str]) -> None:
         self._machine = of_ranks(machine, self._group.ranks, _PURPOSE)
@@ -221,10 +231,12 @@ class Model:
         group = self._group
         if call.refused:
             return None, group.ran(call, "library", f"because {call.refused}")
-        key = (call.collective, _core.size_class(call.bytes), call.commutes)
-        if key not in self._made:
-            self._made[key] = self._make(key)
-        number, why, more = self._made[key]
+        serves_all_roots = call.collective == "broadcast" or (call.collective == "reduce" and call.commutes)
+        root = 0 if serves_all_roots else call.root
+        question = _Question(call.collective, _core.size_class(call.bytes), call.commutes, root)
+        if question not in self._made:
+            self._made[question] = self._make(question)
+        number, why, more = self._made[question]
         if number is None:
             return None, group.ran(call, "library", why)
         if isinstance(group.find(number, call), str):
@@ -233,18 +245,17 @@ class Model:
             )
         return number, group.ran(call, why=why, **more)
 
-    def _make(self, key: tuple[str, tuple[int, int], bool]) -> tuple[int | None, str, dict[str, Any]]:
-        collective, sizes, commutes = key
+    def _make(self, question: "_Question") -> tuple[int | None, str, dict[str, Any]]:
         try:
-            raw, why, more = self._group.from_first(lambda: self._planned(collective, sizes, commutes))
+            raw, why, more = self._group.from_first(lambda: self._planned(question))
         except Error as error:
             return None, f"because nothing could be planned: {error}", {}
         return self._group.add(raw), why, more
 
-    def _planned(self, collective: str, sizes: tuple[int, int], commutes: bool) -> tuple[bytes, str, dict[str, Any]]:
+    def _planned(self, question: "_Question") -> tuple[bytes, str, dict[str, Any]]:
         assert self._machine is not None, "rank 0 has it"
-        first, last = sizes
-        best = _core.plan_size_class(collective, self._machine, self._group.ranks, first, commutes)
+        collective, (first, last), commutes, root = question
+        best = _core.plan_size_class(collective, self._machine, self._group.ranks, first, commutes, root)
         if best is None:
             raise InputError(f"no algorithm for {collective} gives all ranks the same bits")
         seconds = best.predicted["seconds"]

@@ -8,7 +8,7 @@ use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{self, Method};
 
 use crate::{
-    Format, Part, Plan, PlanError, Problem, Request, Timed,
+    Format, Part, Plan, PlanError, Problem, Request, Root, Timed,
     candidates::Ranked,
     plan,
     plan::{Named, timed},
@@ -37,8 +37,11 @@ pub fn proposals(
     most: usize,
     operator: Operator,
 ) -> Result<Vec<Plan>, PlanError> {
-    let request = request(kind, machine, ranks, elements, operator);
-    let ranked = plan(Problem::new(&request)?, None, &Params::new())?;
+    first(&request(kind, machine, ranks, elements, operator), most)
+}
+
+fn first(request: &Request, most: usize) -> Result<Vec<Plan>, PlanError> {
+    let ranked = plan(Problem::new(request)?, None, &Params::new())?;
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for candidate in &ranked.candidates {
         if found.len() == most {
@@ -46,7 +49,7 @@ pub fn proposals(
         }
         let name = candidate.algorithm.name();
         if seen.insert(name) {
-            found.extend(planned(&request, name, &candidate.params)?);
+            found.extend(planned(request, name, &candidate.params)?);
         }
     }
     Ok(found)
@@ -164,7 +167,8 @@ impl SizeClass {
         Self { first_bytes, last_bytes: (2 * u128::from(first_bytes)).saturating_sub(1).try_into().unwrap_or(u64::MAX) }
     }
 
-    /// Plans the best algorithm by the model at the middle of the class; `None` if no algorithm serves.
+    /// Plans the best algorithm by the model at the middle of the class; `None` if no algorithm serves. Only collectives
+    /// with a root use `root`.
     ///
     /// # Errors
     /// Returns the errors of [`plan`].
@@ -174,10 +178,12 @@ impl SizeClass {
         machine: &Machine,
         ranks: u32,
         operator: Operator,
+        root: u32,
     ) -> Result<Option<Plan>, PlanError> {
         let middle = self.first_bytes.midpoint(self.last_bytes);
-        let bytes = request(kind, machine, ranks, 0, operator).dtype.bytes();
-        let found = proposals(kind, machine, ranks, (middle / bytes).max(1), 1, operator)?;
+        let one = request(kind, machine, ranks, 1, operator);
+        let elements = (middle / one.dtype.bytes()).max(1);
+        let found = first(&Request { elements, root: Root::Rank(root.into()), ..one }, 1)?;
         Ok(found.into_iter().next())
     }
 }

@@ -33,8 +33,8 @@ impl Side {
     }
 }
 
-/// Returns the bytes of the input and of the output of a rank. In a broadcast the root has no output and the other
-/// ranks no input; in a reduce only the root has an output. Such memory has 0 bytes.
+/// Returns the bytes of the input and of the output of a rank: 0 if the rank has none. Only the root has the input of a
+/// broadcast or scatter, and the output of a reduce or gather; the root of a broadcast has no output.
 ///
 /// # Errors
 /// Returns an error if there are too many elements.
@@ -45,7 +45,8 @@ pub fn sizes(call: &Call, ranks: u32, rank: u32) -> Result<(usize, usize), RunEr
     Ok(match call.kind {
         Kind::Broadcast if is_root => (given, 0),
         Kind::Broadcast => (0, got),
-        Kind::Reduce if !is_root => (given, 0),
+        Kind::Scatter if !is_root => (0, got),
+        Kind::Reduce | Kind::Gather if !is_root => (given, 0),
         _ => (given, got),
     })
 }

@@ -334,7 +334,7 @@ impl Channel {
         if root >= self.ranks {
             return Err(RunError::input(format!("root is {root}; accepted are 0 to {}", self.ranks - 1)));
         }
-        let reduces = matches!(kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
+        let reduces = kind.reduces() && kind != Kind::Barrier;
         if reduces != op.is_some() {
             let needs = if reduces { "an operator" } else { "no operator" };
             return Err(RunError::input(format!("{kind} takes {needs}")));

@@ -84,9 +84,9 @@ fn settings_try_each_algorithm_before_they_vary_one() {
 #[test]
 fn a_class_is_planned_at_its_middle() {
     let machine = Machine::preset("archer").unwrap();
-    let plan = SizeClass::of(5000).plan(Kind::Allreduce, &machine, 4, Operator::Sum).unwrap().unwrap();
+    let plan = SizeClass::of(5000).plan(Kind::Allreduce, &machine, 4, Operator::Sum, 0).unwrap().unwrap();
     assert_eq!(plan.problem.collective.elements, (4096 + 8191) / 2 / 4);
-    let ordered = SizeClass::of(1).plan(Kind::Allreduce, &machine, 4, Operator::Ordered).unwrap().unwrap();
+    let ordered = SizeClass::of(1).plan(Kind::Allreduce, &machine, 4, Operator::Ordered, 0).unwrap().unwrap();
     assert_eq!((ordered.problem.collective.elements, ordered.problem.collective.dtype), (1, Dtype::I64));
 }
 
