@@ -56,7 +56,9 @@ export function player(clock: Clock): HTMLElement {
 export function keys(clock: Clock): void {
   document.addEventListener("keydown", (event) => {
     const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|BUTTON|TEXTAREA)$/.test(target.tagName)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+    // The space key presses the button that has the focus.
+    if (event.key === " " && target.tagName === "BUTTON") return;
     const small = clock.unit === "ns" ? clock.last / 100 : 1;
     if (event.key === " ") clock.toggle();
     else if (event.key === "ArrowRight") clock.seek(clock.now + small);
