@@ -234,6 +234,8 @@ def check_regular(path: str | bytes | os.PathLike[str]) -> os.stat_result:
 
 
 def _refuse_irregular(path: str | bytes | os.PathLike[str], found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(f"'{title(path)}' is a folder, not a regular file; name a file in it")
     if not stat.S_ISREG(found.st_mode):
         raise InputError(f"'{title(path)}' is not a regular file")
 

@@ -59,11 +59,13 @@ def results(
     in other processes have the limits of this process, and one core each.
 
     Raises:
-        InputError: the user's program added algorithms, and ``kept`` or an executor of other processes is given: the
-            algorithms would be missing there, or confused with others of the same name.
+        InputError: ``executor`` is no executor; or the user's program added algorithms, and ``kept`` or an executor of
+            other processes is given: the algorithms would be missing there, or confused with others of the same name.
         ShardEnded: ``kept`` has a shard, and its points were computed.
 
     """
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise InputError(f"executor is {executor!r}; accepted are executors of concurrent.futures, Dask and mpi4py")
     if OWN and (kept is not None or leaves(executor)):
         raise InputError(
             f"own algorithms ({', '.join(sorted(OWN))}) are neither kept nor known to other processes; use threads, "

@@ -2,7 +2,15 @@
 
 from unisono.base.reports import LibraryBits, LibraryReport
 from unisono.cli._bits import SAME_BITS
-from unisono.cli._output import microseconds, note_fields, number, print_fields, print_lines, print_notes, print_table
+from unisono.cli._output import (
+    microseconds,
+    note_fields,
+    print_fields,
+    print_lines,
+    print_notes,
+    print_table,
+    rate,
+)
 
 OWN_ROWS = (
     "lines are the best of NCCL's own algorithms by the times of --as nccl, which are NCCL's own estimates until "
@@ -12,7 +20,7 @@ OWN_ROWS = (
 
 def print_choice(library: LibraryReport) -> None:
     """Prints the library's choice with its predicted time and bandwidth."""
-    busbw = "" if library["busbw"] is None else f", busbw {number(library['busbw'], 1)} GB/s"
+    busbw = "" if library["busbw"] is None else f", busbw {rate(library['busbw'], 1)}"
     protocol = "" if library["protocol"] is None else f" {library['protocol']}"
     channels = ""
     if library["channel_gb_per_second"] is not None:

@@ -381,7 +381,12 @@ nodes_option = click.option(
 #: Options of a machine other than its shape.
 site_options = _stack(
     nodes_option,
-    click.option("--subset", type=Nodes(), metavar="LIST", help="The nodes that take part, as in 0,2,5..7 [all]."),
+    click.option(
+        "--subset",
+        type=Nodes(),
+        metavar="LIST",
+        help="The nodes that take part, where switches reduce, as in 0,2,5..7 [all].",
+    ),
     fail_option,
 )
 

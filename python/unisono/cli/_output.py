@@ -302,10 +302,12 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
     """Formats the bandwidths of a report in GB/s, by the definitions of nccl-tests; empty if they have none."""
     if report["algbw"] is None:
         return ""
-    rates = [report["algbw"], report["busbw"]]
-    # The rate of a short vector would be printed as 0.00 with two decimals.
-    algbw, busbw = (f"{rate:.2g}" if 0 < rate < 0.01 else number(rate, 2) for rate in rates)
-    return f"{algbw} GB/s, on the bus {busbw} GB/s (busbw of nccl-tests)"
+    return f"{rate(report['algbw'])}, on the bus {rate(report['busbw'])} (busbw of nccl-tests)"
+
+
+def rate(value: float, digits: int = 2) -> str:
+    """Formats a rate in GB/s with ``digits`` decimals; two digits of a smaller rate, such as of a short vector."""
+    return f"{value:.2g} GB/s" if 0 < value < 10**-digits else f"{number(value, digits)} GB/s"
 
 
 @contextmanager

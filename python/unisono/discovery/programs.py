@@ -54,6 +54,8 @@ def discover(
     else:
         text = read_text(program, kind="a program of tasks, in Python (.py) or JSON")
         if not text.lstrip().startswith("{"):
+            if title(program).endswith(".py"):
+                raise InputError(f"'{title(program)}' is a program in Python, which 'unisono discover' runs; give JSON")
             raise InputError(f"'{title(program)}' is no program; accepted are a .py file and a program in JSON")
     check_devices(devices, rank, device_machine)
     if machine is None:

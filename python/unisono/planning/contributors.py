@@ -18,7 +18,9 @@ def add_contributors(parts: Sequence[_Value], combine: Callable[[_Value, _Value]
     of the groups are then added in the same way. In a group, pairs of neighbors are added; an odd neighbor is added in
     the next round. ``combine`` adds two parts, such as arrays of one shape and type, without a change of type.
 
-    >>> import unisono as un >>> un.add_contributors(["a", "b", "c", "d"], lambda a, b: f"({a}+{b})") '((a+b)+(c+d))'
+    >>> import unisono as un
+    >>> un.add_contributors(["a", "b", "c", "d"], lambda a, b: f"({a}+{b})")
+    '((a+b)+(c+d))'
 
     Raises:
         InputError: there is no part.
