@@ -255,3 +255,14 @@ def test_plans_and_runs_name_their_nodes(options: list[str], subject: str) -> No
     for command in ("plan", "simulate"):
         ran = call(command, "broadcast", "--machine", *options, "--elements", "4")
         assert ran.out.splitlines()[0] == f"broadcast of 4 f32 (16 bytes) {subject}", ran
+
+
+@pytest.mark.parametrize(("machine", "ranks"), [("archer", 5), ("dgx-h100", 4), ("piuma", 5)])
+def test_a_barrier_runs_with_any_operator_and_type(machine: str, ranks: int) -> None:
+    """Nothing reads the sums of a barrier, so its operator need not exist for its type."""
+    for op in un.operators():
+        # Switches that reduce do so in the order of their ports.
+        for dtype in un.dtypes() if (machine, op) != ("piuma", "ordered") else ():
+            plan = un.plan("barrier", machine, ranks=ranks, op=op, dtype=dtype)
+            assert plan.schedule.verify().holds, (op, dtype)
+            assert un.simulate(plan.schedule).result_correct in (True, None), (op, dtype)

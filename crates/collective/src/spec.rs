@@ -88,9 +88,12 @@ impl Collective {
         if root >= u64::from(ranks) {
             return Err(CollectiveError::Root { root, ranks });
         }
-        if kind.reduces() && kind != Kind::Barrier {
-            operator.check(dtype)?;
-        }
+        let operator = match operator.check(dtype) {
+            // Nothing reads the sums of a barrier, so any operator of the datatype serves.
+            Err(_) if kind == Kind::Barrier => Operator::Sum,
+            Err(error) if kind.reduces() => return Err(error),
+            _ => operator,
+        };
         let elements = if kind == Kind::Barrier { 1 } else { elements };
         let buffer = buffer(kind, ranks, elements);
         if buffer > u128::from(u32::MAX) {
