@@ -357,3 +357,15 @@ def test_channels_that_are_waited_for_twice_keep_their_thread() -> None:
     params = {"chunks": "16", "depth": "6"}
     plan = un.plan("reduce", "mi250", elements=1024, algorithm="forest", params=params)
     assert un.emit_files(plan.schedule, "mscclpp")
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "allgather"])
+def test_a_type_that_makes_a_call_of_other_bytes_is_noted(collective: str, tmp_path: Path) -> None:
+    """A file that is written for one size is for as many bytes, so its elements of another type are another call."""
+    file = tmp_path / "a.xml"
+    where = ("--machine", "dgx-a100", "--bytes", "64KiB")
+    assert call("emit", collective, *where, "--format", "msccl-xml", "-o", str(file)).code == 0
+    for dtype in un.dtypes():
+        ran = call("verify", str(file), "--dtype", dtype)
+        assert ran.code == 0, ran.err
+        assert ("the executor does not run a call of" in ran.err) == (dtype not in ("f32", "i32")), (dtype, ran.err)

@@ -146,7 +146,9 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
     if !one_class {
         bits.drop("ranks", "two buffers and in place have different expressions");
     }
-    let unserved = slots::unserved(&p, import::bytes(&p, facts));
+    // With another type, the elements that the file states have other bytes.
+    let elements = facts.elements.or(p.meaning.elements.filter(|_| facts.dtype.is_some()));
+    let unserved = slots::unserved(&p, import::bytes(&p, &Facts { elements, ..*facts }));
     let unserved = unserved.map(|reason| format!("{reason}; the proof is of its steps"));
     Ok(Checked {
         complete: all(|p| p.complete),
