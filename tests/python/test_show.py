@@ -361,3 +361,22 @@ def test_long_names_do_not_widen_all_rows(tmp_path: Path) -> None:
     names = ["n" * 50_000, *map(str, range(200))]
     file.write_text(json.dumps({"traceEvents": [{"ph": "X", "name": n, "ts": 0, "dur": 1} for n in names]}))
     assert len(text_of("show", str(file), "--all")) < 1 << 19
+
+
+def test_a_damaged_certificate_is_refused(tmp_path: Path) -> None:
+    plan = un.plan("allgather", "torus2d-small", shape=(2, 2), bytes=64)
+    path = tmp_path / "a"
+    text = plan.schedule.certificate(plan.schedule.verify())
+    lines = text.split("\n")
+    damaged = [text[:cut] for cut in range(len("unisono-certificate"), len(text) - 1, 7)]
+    damaged += ["\n".join([*lines[:at], *lines[at + 1 :]]) for at in (0, 1, 2, 3, 4, 5, len(lines) - 2)]
+    damaged += ["unisono-certificate 9" + text[len(lines[0]) :]]
+    stated = json.loads(plan.certificate())
+    for key, value in stated.items():
+        others = [-1, "x", None, [], {}, [-1], ["x"]] + [5] * (key != "seconds")
+        damaged += [json.dumps(stated | {key: other}) for other in others if type(other) is not type(value)]
+        if key != "format":
+            damaged.append(json.dumps({name: of for name, of in stated.items() if name != key}))
+    assert call("show", str(written(path, text))).code == call("show", str(written(path, json.dumps(stated)))).code == 0
+    for one in damaged:
+        assert str(path) in refusal("show", str(written(path, one))), one

@@ -189,16 +189,25 @@ def _machine(name: str) -> _Read:
 
 def _bound_certificate(name: str) -> _Read:
     stated = read_json(name)
-    prices = stated.pop("prices", [])
-    places = stated.pop("places", [])
-    if not has_root(str(stated.get("collective"))):
+    prices, places = stated.pop("prices"), stated.pop("places")
+    numbers = [*places, stated["root"], stated["bytes"], *(number for price in prices for number in price)]
+    texts = [stated[key] for key in ("format", "machine", "collective", "bound")]
+    are_numbers = all(type(number) is int and number >= 0 for number in numbers) and stated["seconds"] >= 0
+    are_lists = isinstance(places, list) and isinstance(prices, list) and places != []
+    if texts[0] != "unisono-bound 1" or not (are_numbers and are_lists and all(isinstance(one, str) for one in texts)):
+        raise ValueError("no certificate of a bound has these values")
+    if not has_root(stated["collective"]):
         stated["root"] = None
     return {**stated, "ranks": len(places), "priced_links": len(prices)}, [], ""
 
 
 def _certificate(name: str) -> _Read:
-    text = read_text(name)
-    facts = dict(line.split(" ", 1) for line in text.split("\norder\n", 1)[0].split("\n")[1:] if " " in line)
+    lines = read_text(name).split("\n")
+    keys = ("schedule", "instructions", "facts", "claims")
+    facts = dict(line.split(" ", 1) for line in lines[1:5] if " " in line)
+    # A certificate ends in a line of its own, so one that was cut has another end.
+    if lines[0] != "unisono-certificate 1" or tuple(facts) != keys or lines[5:6] + lines[-2:] != ["order", "end", ""]:
+        raise ValueError("no certificate has these lines")
     return facts, [], ""
 
 
