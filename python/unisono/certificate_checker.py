@@ -486,7 +486,7 @@ def main(paths: list[str]) -> int:
         require(len(paths) == 2, "two files are expected: python certificate_checker.py FILE.sched CERTIFICATE")
         for path in paths:
             require(stat.S_ISREG(Path(path).stat().st_mode), f"'{path}' is not a regular file")
-        found = check(*(Path(path).read_bytes().decode() for path in paths))
+        found = check(*(Path(path).read_bytes().decode("utf-8-sig") for path in paths))
     except (Refused, OSError, ValueError, MemoryError) as error:
         code = 1 if type(error) is Refused else 2
         print(f"{('refused', 'error')[code - 1]}: {error or 'the memory is not enough'}", file=sys.stderr)  # noqa: T201

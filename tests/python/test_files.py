@@ -119,6 +119,9 @@ def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
     }
     for source in ("programs/transformer.hlo", "programs/nbody.json", "programs/ddp/step.0.json", "logs/openmpi.csv"):
         made[Path(source).name] = (ROOT / "examples" / source).read_text()
+    plan = un.plan("allgather", "torus2d-small", shape=(2, 2), bytes=64)
+    made |= {"a.sched": plan.schedule.to_text(), "b.json": plan.schedule.to_json(), "bound.json": plan.certificate()}
+    made |= {"a.cert": plan.schedule.certificate(plan.schedule.verify())}
     for name, text in made.items():
         (tmp_path / name).write_text(text)
     files_of = {name: str(tmp_path / name) for name in made}
@@ -132,6 +135,10 @@ def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
         ("show", files_of["times.goal"], "--json"),
         ("diagnose", files_of["times.csv"], "--json"),
         ("diagnose", files_of["openmpi.csv"], "--json"),
+        *(("verify", files_of[name], "--method", "exact", "--json") for name in ("a.sched", "b.json")),
+        ("verify", files_of["a.sched"], "--check", files_of["a.cert"]),
+        ("verify", "--certificate", files_of["bound.json"], "--machine", "torus2d-small", "--json"),
+        *(("show", files_of[name]) for name in ("a.sched", "b.json", "a.cert", "bound.json")),
     ]
     before = [call(*words) for words in calls]
     for words, ran in zip(calls, before, strict=True):

@@ -136,10 +136,16 @@ def _up_to(file: BinaryIO, most: int) -> bytes:
 
 
 def read_text(
-    path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "", *, as_stored: bool = False
+    path: str | bytes | os.PathLike[str],
+    most: int = MOST_BYTES,
+    kind: str = "",
+    *,
+    as_stored: bool = False,
+    with_mark: bool = False,
 ) -> str:
-    """Reads the text of a file. Unless ``as_stored``, line ends become line feeds, and a byte order mark is dropped.
+    """Reads the text of a file. Unless ``as_stored``, line ends become line feeds.
 
+    A byte order mark is dropped, unless ``with_mark``.
     ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
@@ -148,7 +154,7 @@ def read_text(
         OSError: the file cannot be read.
 
     """
-    raw = read_bytes(path, most, kind, as_stored=as_stored)
+    raw = read_bytes(path, most, kind, as_stored=with_mark)
     if raw.startswith(PLAN_MARK):
         raise InputError(
             f"'{title(path)}' is a plan for MPI programs, whose schedules are proved whenever it is read; "

@@ -29,7 +29,7 @@ def check_bound(certificate: str | os.PathLike[str], machine: MachineLike) -> Bo
         raise InputError("the certificate is given as text; accepted is the name of a file that holds it")
     check_regular(certificate)
     try:
-        text = Path(certificate).read_bytes().decode()
+        text = Path(certificate).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"'{title(certificate)}' is not a text file: byte {error.start} is not UTF-8") from None
     on = with_shape(machine, None)

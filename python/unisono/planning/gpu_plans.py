@@ -58,6 +58,7 @@ def check_msccl(
         OSError: the file cannot be read.
 
     """
-    text = read_text(path, kind="a file of MSCCL", as_stored=True)
+    # The executor refuses a file that begins with a byte order mark.
+    text = read_text(path, kind="a file of MSCCL", as_stored=True, with_mark=True)
     stated = {} if processors is None else {"processors": processors}
     return _core.check_plan(text, "msccl-xml", title(path), elements, dtype, op, root, False, method, **stated)
