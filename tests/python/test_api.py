@@ -1,5 +1,7 @@
 """The Python module: plans, proofs, files, algorithms of users, and interpretation with data."""
 
+import copy
+import pickle
 import threading
 from pathlib import Path
 from typing import Any
@@ -267,3 +269,24 @@ def test_objects_print_what_they_are() -> None:
     plan = un.plan("reduce", machine, elements=4)
     for thing in (machine, plan, plan.schedule, plan.schedule.verify()):
         assert type(thing).__name__ in repr(thing)
+
+
+@pytest.mark.parametrize(
+    ("machine", "part"), [("torus2d-small", (2, 3)), ("archer", 6), ("wse2", (2, 3)), ("piuma", 6)]
+)
+def test_schedules_are_pickled_and_other_results_say_what_to_send(machine: str, part: Any) -> None:
+    where = {"ranks": part} if isinstance(part, int) else {"shape": part}
+    plan = un.plan("allreduce", machine, elements=24, **where)
+    schedule = plan.schedule
+    proof, run = schedule.verify(), un.simulate(schedule)
+    back = pickle.loads(pickle.dumps(schedule))
+    assert (back, back.to_text(), back.origin) == (schedule, schedule.to_text(), schedule.origin)
+    assert copy.deepcopy(schedule) is schedule
+    assert un.simulate(back).seconds == run.seconds
+    for one in (plan, proof, run.simulation):
+        assert copy.copy(one) is one
+        assert copy.deepcopy(one) is one
+    assert copy.deepcopy(run).seconds == run.seconds
+    for result in (plan, proof, run):
+        with pytest.raises(TypeError, match="not pickled: send "):
+            pickle.dumps(result)

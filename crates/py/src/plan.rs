@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
 use unisono_plan::{
     BoundCertificate, PlanError, PlanOptions, PlanReport, Problem, Request, bounds as bounds_of, library_choice,
     library_regions, plan_with, registry, sweep_point as point_of,
@@ -137,6 +137,21 @@ impl Plan {
 
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
+    }
+
+    /// Returns the value itself, which nothing changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a Plan is not pickled: send its `schedule` or `report()`, or plan in the other process",
+        ))
     }
 
     fn __repr__(&self) -> String {

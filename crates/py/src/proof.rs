@@ -1,6 +1,6 @@
 //! `Proof`, and the functions that prove a `Schedule`.
 
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyTypeError, prelude::*};
 use unisono_lower::VerifiedFile;
 use unisono_schedule::verify::{self, Method, Seed};
 
@@ -127,6 +127,21 @@ impl Proof {
 
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
+    }
+
+    /// Returns the value itself, which nothing changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a Proof is not pickled: send its `report()`, or send the schedule and call its `verify()` in the other process",
+        ))
     }
 
     fn __repr__(&self) -> String {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::{
+    exceptions::PyTypeError,
     prelude::*,
     types::{PyDict, PyString},
 };
@@ -286,6 +287,27 @@ impl Schedule {
 
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
+    }
+
+    /// Returns the value itself, which nothing changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Returns the call with which pickle rebuilds the schedule from its text, also in another process.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyString>, &str))> {
+        let lost = if self.expected.is_some() {
+            "messages that are not a collective; build it in the other process"
+        } else if self.file.blocks.is_some() {
+            "the thread blocks of a plan for GPUs; send the plan, and import it in the other process"
+        } else {
+            return Ok((py.get_type::<Self>().getattr("parse")?, (self.to_text(py)?, self.origin())));
+        };
+        Err(PyTypeError::new_err(format!("a Schedule is pickled as its text, which does not hold {lost}")))
     }
 
     fn __repr__(&self) -> String {

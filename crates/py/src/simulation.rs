@@ -2,6 +2,7 @@
 
 use numpy::PyArray1;
 use pyo3::{
+    exceptions::PyTypeError,
     prelude::*,
     types::{PyDict, PyList, PyTuple},
 };
@@ -15,6 +16,22 @@ pub struct Simulation(pub Run);
 
 #[pymethods]
 impl Simulation {
+    /// Returns the value itself, which nothing changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a simulated run is not pickled: send values of it, such as `metrics`, or send the schedule and simulate it in the other \
+             process",
+        ))
+    }
+
     #[getter]
     fn simulator(&self) -> &str {
         self.0.simulator
