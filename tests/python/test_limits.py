@@ -496,3 +496,12 @@ def test_public_names_are_those_that_types_see() -> None:
     assert set(un.__all__) <= set(dir(un))
     with pytest.raises(AttributeError, match="no attribute 'frobnicate'"):
         un.frobnicate  # noqa: B018
+
+
+def test_a_plan_on_a_network_of_long_paths_is_refused_before_messages_are_routed(tmp_path: Path) -> None:
+    """The estimate follows the messages of some ranks, so the ring of neighbors is timed on the same network."""
+    text = network_text('name = "torus"\ndims = [60000]\n', "long", gbps=100, ns=(10, 0, 0), packet_bytes=4096)
+    machine = un.machine(written(tmp_path / "long.toml", text))
+    with pytest.raises(un.InputError, match=r"timing of candidates needs about .* steps, and the limit is"):
+        un.plan("alltoall", machine, bytes=60000 * 4, algorithm="pairwise")
+    assert un.plan("allreduce", machine, bytes=60000 * 4, algorithm="ring").algorithm == "ring"

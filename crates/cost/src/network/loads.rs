@@ -165,6 +165,15 @@ impl<'a> Loads<'a> {
         choices.iter().map(of).fold(0.0, f64::max)
     }
 
+    /// Returns the number of links on the first of the paths that [`Self::latency_ns`] compares.
+    pub fn crossed(&mut self, from: u32, to: u32) -> usize {
+        if from == to {
+            return 0;
+        }
+        self.follow((from, to), self.routing.choices(from, to)[0], true);
+        self.way.len()
+    }
+
     /// Adds the load of a message, calls `on` with each link and each load that it adds to the link, and returns
     /// whether the message could take several paths. `room` is the load up to which the first hop is taken; 0: always
     /// the least loaded. Until [`Loads::take`], all messages have rooms of 0, or none has.

@@ -41,6 +41,9 @@ use super::{
 /// routed.
 const MOST_ROUTED: u64 = 1 << 21;
 
+/// The ranks whose messages are followed to estimate the links that all messages of a flow cross.
+const PROBED: u32 = 16;
+
 /// The most instructions of a schedule among ranks that gets a timetable; longer schedules are timed by the rounds of
 /// their messages. Schedules with switches always get a timetable.
 const MOST_TIMETABLED: usize = 1 << 20;
@@ -190,6 +193,22 @@ impl NetworkModel {
             add(&mut latency, of_run, scale);
         }
         self.launch_ns + latency.into_iter().fold(0.0, f64::max) + transfers
+    }
+
+    /// Returns about the number of links that the routed messages of [`Self::exchanges_ns`] cross together, by the
+    /// messages of [`PROBED`] ranks in each flow; 0 if less than half of [`MOST_ROUTED`] are routed.
+    pub fn crossed_links(&self, exchanges: &[Exchange]) -> u128 {
+        let (outer, inner) = self.sampling(exchanges, MOST_ROUTED);
+        let routed = || exchanges.chunk_by(are_alike).flat_map(|run| run.iter().step_by(outer));
+        let flows = || routed().flat_map(|exchange| exchange.flows.iter().step_by(inner));
+        if (flows().count() as u64).saturating_mul(self.ranks().into()) < MOST_ROUTED / 2 {
+            return 0;
+        }
+        let every = self.ranks().div_ceil(PROBED);
+        let (mut loads, place) = (self.loads(), |rank: u32| self.places()[rank as usize]);
+        let probes =
+            flows().flat_map(|flow| (0..self.ranks()).step_by(every as usize).map(|rank| (rank, flow.to(rank))));
+        probes.map(|(from, to)| loads.crossed(place(from), place(to)) as u128 * u128::from(every)).sum()
     }
 
     /// Returns `(m, n)`: every m-th exchange, and every n-th flow of an exchange, is routed, about `most` messages

@@ -6,7 +6,7 @@
 //! candidates without a simulation rank last, because predictions and simulations are not comparable.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
-use unisono_base::Diagnostics;
+use unisono_base::{Diagnostics, limits};
 use unisono_collective::Collective;
 use unisono_cost::{Time, endpoint::TICKS_PER_NS, network::NetworkPart};
 use unisono_lower::{Placement, tasks::draft_with_switches};
@@ -14,7 +14,10 @@ use unisono_schedule::Schedule;
 use unisono_sim::network::{self as packets, Interconnect, SimError};
 
 use super::{MOST_STEPS, OnNetwork, simulation::charges};
-use crate::{PlanError, Target, TimeSource, Timed, candidates::build};
+use crate::{
+    PlanError, Target, TimeSource, Timed,
+    candidates::{TIMING, build},
+};
 
 /// The most instructions of a candidate without a closed form that is ranked; its timing takes part of a second.
 pub(super) const MOST_RANKED: u64 = 1 << 18;
@@ -28,6 +31,9 @@ const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
 /// The most instructions with which trees are timed by messages; their closed form ignores packets in buffers.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
+
+/// The steps of a link that a routed message crosses, which its latency and the loads of links follow.
+const STEPS_OF_LINK: u128 = 4;
 
 /// Returns prices of messages for ranks arranged by `extents`, by which algorithms choose their shape.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
@@ -149,6 +155,7 @@ impl OnNetwork {
         let instructions = algorithm.size(&case, &params).instructions;
         let is_small = instructions.is_some_and(|n| n <= MOST_BY_TIMETABLE);
         if let Some(Profile::Exchanges(exchanges)) = profile.as_ref().filter(|_| !is_small) {
+            limits::admit(TIMING, 0, STEPS_OF_LINK * self.part.model.crossed_links(exchanges))?;
             let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
             return Ok(timed(params, time, TimeSource::Exchanges));
         }
