@@ -112,7 +112,7 @@ def bound_seconds(text: str, cables: Iterable[tuple[int, int, int]], planes: int
         paid = sum(counts[a] * counts[b] * price for a, b, price in pairs)
     elif collective in ("gather", "scatter"):
         paid = sum(counts[b] * table[root_at][k] for k, b in enumerate(ranks))
-    elif collective in ("broadcast", "reduce", "allreduce"):
+    elif collective in ("broadcast", "reduce", "allreduce", "barrier", "scan"):
         paid = cheapest(table, root_at)
     else:
         paid = sum(counts[root] * cheapest(table, at) for at, root in enumerate(ranks))

@@ -1,5 +1,6 @@
 """Certificates of bounds belong to the part of the machine that the plan names."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def cables(boxes: int, failed: list[tuple[int, int]]) -> list[tuple[int, int, in
     return [(a, b, rate * 10**9) for a, b, rate in listed if (a, b) not in failed]
 
 
-@pytest.mark.parametrize("collective", ["allgather", "broadcast", "allreduce", "alltoall", "gather", "scatter"])
+@pytest.mark.parametrize("collective", ["allgather", "broadcast", "allreduce", "alltoall", "gather", "scan", "scatter"])
 def test_a_certificate_is_accepted_with_the_options_of_its_plan_alone(
     collective: str, pairs: Path, tmp_path: Path
 ) -> None:
@@ -101,3 +102,17 @@ def test_the_part_of_a_machine_is_compared_in_python(pairs: Path, tmp_path: Path
     other = un.check_bound(file, un.machine("hx2mesh-small", (2, 8)))
     assert other["reason"] == "its 16 ranks are not those of shape 2x8 of hx2mesh-small"
     assert un.check_bound(file, pairs)["holds"] is False
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_a_certificate_of_a_barrier_is_of_one_element(dtype: str, pairs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bound.json"
+    options = ["--machine", str(pairs)]
+    assert call("plan", "barrier", *options, "--dtype", dtype, "--certificate", str(file)).code == 0
+    assert call("verify", "--certificate", str(file), *options).code == 0
+    stated = json.loads(file.read_text())
+    for more in (9, 1 << 20, 2**64 - 1):
+        file.write_text(json.dumps(stated | {"bytes": more}))
+        refused = call("verify", "--certificate", str(file), *options)
+        assert refused.code == 1
+        assert f"a barrier has one element, and no element has {more} bytes" in refused.out

@@ -88,7 +88,7 @@ def test_a_check_of_a_bound_refuses_options_without_effect(option: str, machine:
 def test_the_bound_of_a_certificate_may_be_smaller_than_that_of_the_plan(machine: Path, tmp_path: Path) -> None:
     file = tmp_path / "bound.json"
     done = call("plan", "allgather", "--machine", str(machine), "--bytes", "16", "--certificate", str(file))
-    assert "the certificate proves the bound cut of 0.003 µs, not the bound latency" in done.out
+    assert "the certificate proves the bound cut of 0.003 µs, not the bound reach of gather" in done.out
     refused = refusal(
         "plan", "allgather", "--machine", str(machine), "--bytes", "16", "-o", str(file), "--certificate", str(file)
     )

@@ -3,9 +3,22 @@
 use std::any::Any;
 
 use serde::Serialize;
-use unisono_collective::Collective;
+use unisono_collective::{Collective, Kind};
 
 use crate::{BOUNDS, Time, network::NetworkPart};
+
+/// The collectives that a collective contains, with blocks or vectors of the same size and, in a barrier, of its one
+/// element. A schedule of the first is also one of each other, for every root: the contributions of other ranks are
+/// zero, or results are ignored. So a bound that holds for every schedule of a contained collective holds for it too.
+pub const CONTAINED: &[(Kind, &[Kind])] = &[
+    (Kind::Allgather, &[Kind::Broadcast, Kind::Gather]),
+    (Kind::Allreduce, &[Kind::Broadcast, Kind::Reduce]),
+    (Kind::Alltoall, &[Kind::Broadcast, Kind::Gather, Kind::Scatter]),
+    (Kind::Barrier, &[Kind::Broadcast]),
+    (Kind::ReduceScatter, &[Kind::Reduce, Kind::Scatter]),
+    // Only from the first rank, and to the last one.
+    (Kind::Scan, &[Kind::Broadcast, Kind::Reduce]),
+];
 
 /// One collective on one part of a machine. Each kind of machine has its own type of part, which [`CostProblem::on`]
 /// returns.
@@ -18,6 +31,24 @@ pub struct CostProblem<'a> {
 impl<'a> CostProblem<'a> {
     pub fn on<Part: Any>(&self) -> Option<&'a Part> {
         self.part.downcast_ref()
+    }
+
+    /// Returns the collectives that the collective contains ([`CONTAINED`]), for one root of each set of roots that the
+    /// machine does not distinguish; on large machines for some roots.
+    pub fn contained(&self) -> Vec<Collective> {
+        let c = self.collective;
+        let kinds = CONTAINED.iter().find(|(kind, _)| *kind == c.kind).map_or(&[][..], |(_, kinds)| kinds);
+        if kinds.is_empty() || c.is_local() {
+            return Vec::new();
+        }
+        // Endpoints are alike. PE 0, in a corner of a wafer, is the farthest from another PE.
+        let all = self.on::<NetworkPart>().map_or(&[0][..], |part| part.of_data_sheet().model.views());
+        let roots = |kind: Kind| match (c.kind, kind) {
+            (Kind::Scan, Kind::Broadcast) => vec![0],
+            (Kind::Scan, _) => vec![c.ranks - 1],
+            _ => all.to_vec(),
+        };
+        kinds.iter().flat_map(|&kind| roots(kind).into_iter().map(move |root| Collective { kind, root, ..c })).collect()
     }
 }
 
@@ -44,14 +75,46 @@ pub struct Bound {
     /// The name of the model that predicts no schedule to end earlier than the bound; `None` if there is no such
     /// model. A schedule with this predicted time is optimal by the model.
     pub model: Option<&'static str>,
+    /// True if the bound of a contained collective can be larger than all bounds of the collective itself; false if the
+    /// same bound of the collective is known to be the larger one, or nearly so.
+    pub of_contained: bool,
     /// Returns the bound, or `None` if it does not apply to the problem.
     pub time: fn(&CostProblem) -> Option<Time>,
 }
 
 impl Bound {
     /// The values of fields that few bounds state: a bound of every schedule on the machine.
-    pub(crate) const OF_MACHINE: Self =
-        Self { name: "", reference: "", assumes: "", standing: Standing::Bound, model: None, time: |_| None };
+    pub(crate) const OF_MACHINE: Self = Self {
+        name: "",
+        reference: "",
+        assumes: "",
+        standing: Standing::Bound,
+        model: None,
+        of_contained: true,
+        time: |_| None,
+    };
+}
+
+/// The value of a bound for one problem.
+#[derive(Clone, Copy)]
+pub struct Found {
+    pub bound: &'static Bound,
+    /// The contained collective ([`CONTAINED`]) that the bound is computed for; `None` for the collective itself.
+    pub of: Option<Kind>,
+    pub time: Time,
+}
+
+impl Found {
+    /// Returns the name of the bound, and that of the contained collective, if the bound is computed for one.
+    pub fn name(&self) -> String {
+        self.of.map_or(self.bound.name.to_owned(), |kind| format!("{} of {kind}", self.bound.name))
+    }
+
+    /// Computes the bounds that `wants` selects, without the others, which may take long.
+    fn all(problem: &CostProblem, of: Option<Kind>, wants: impl Fn(&Bound) -> bool) -> impl Iterator<Item = Self> {
+        let found = move |bound: &'static Bound| Some(Self { bound, of, time: (bound.time)(problem)? });
+        all().filter(move |bound| wants(bound)).filter_map(found)
+    }
 }
 
 /// Returns every registered bound, by kind of machine, then by name.
@@ -59,26 +122,50 @@ pub fn all() -> impl Iterator<Item = &'static Bound> {
     BOUNDS.iter().flat_map(|kind| kind.iter().copied())
 }
 
-/// Returns every bound that applies, in the order of [`BOUNDS`].
-pub fn bounds(problem: &CostProblem) -> Vec<(&'static Bound, Time)> {
-    all().filter_map(|bound| Some((bound, (bound.time)(problem)?))).collect()
+/// The tolerance in comparisons of times, relative to a time.
+const ROUNDING: f64 = 1e-9;
+
+/// Returns every bound that applies, in the order of [`BOUNDS`], and after them the largest bound of contained
+/// collectives if it is larger than those of the collective itself.
+pub fn bounds(problem: &CostProblem) -> Vec<Found> {
+    let own: Vec<Found> = Found::all(problem, None, |_| true).collect();
+    let contained = largest_contained(problem, largest(own.iter().copied()));
+    own.into_iter().chain(contained).collect()
 }
 
 /// Returns the largest of the bounds with [`Standing::Bound`], which hold for every schedule on the machine; `None` if
 /// no such bound applies to the problem.
-pub fn tightest(problem: &CostProblem) -> Option<(&'static Bound, Time)> {
-    let standing = all().filter(|bound| bound.standing == Standing::Bound);
-    standing.filter_map(|bound| Some((bound, (bound.time)(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
+pub fn tightest(problem: &CostProblem) -> Option<Found> {
+    let own = largest(Found::all(problem, None, holds_for_every_schedule));
+    largest_contained(problem, own).or(own)
+}
+
+fn holds_for_every_schedule(bound: &Bound) -> bool {
+    bound.standing == Standing::Bound
+}
+
+fn largest(found: impl Iterator<Item = Found>) -> Option<Found> {
+    found.filter(|found| holds_for_every_schedule(found.bound)).max_by(|a, b| a.time.total_cmp(&b.time))
+}
+
+/// Returns the largest bound of contained collectives if it is larger than `own` by more than rounding; of equal ones,
+/// that of the first collective.
+fn largest_contained(problem: &CostProblem, own: Option<Found>) -> Option<Found> {
+    let of = |collective: Collective| {
+        let part = CostProblem { collective, ..*problem };
+        largest(Found::all(&part, Some(collective.kind), |bound| bound.of_contained && holds_for_every_schedule(bound)))
+    };
+    let found = largest(problem.contained().into_iter().rev().filter_map(of))?;
+    let least = own.map_or(0.0, |own| own.time.seconds);
+    (found.time.seconds > least * (1.0 + ROUNDING)).then_some(found)
 }
 
 /// Returns a bound of the model named `model` that differs from `least` only by rounding. `least` is the least time
 /// that the model predicts for a known schedule; if it equals a bound, it is optimal by the model. `None` if no bound
 /// equals it.
-pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static Bound, Time)> {
-    const ROUNDING: f64 = 1e-9;
-    let of_model = all().filter(|bound| bound.model == Some(model));
-    let mut times = of_model.filter_map(|bound| Some((bound, (bound.time)(problem)?)));
-    times.find(|(_, time)| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
+pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<Found> {
+    let mut of_model = Found::all(problem, None, |bound| bound.model == Some(model));
+    of_model.find(|Found { time, .. }| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
 }
 
 /// Returns the condition of a bound, followed on a network by the notes of its machine file, which state assumptions

@@ -14,7 +14,9 @@ pub mod network;
 mod time;
 pub mod wafer;
 
-pub use bound::{Bound, CostProblem, Standing, all as all_bounds, assumption, bounds, model_optimum, tightest};
+pub use bound::{
+    Bound, CONTAINED, CostProblem, Found, Standing, all as all_bounds, assumption, bounds, model_optimum, tightest,
+};
 pub use time::Time;
 
 /// The lower bounds of each kind of machine.

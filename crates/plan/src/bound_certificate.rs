@@ -236,6 +236,11 @@ impl BoundCertificate {
                 collective.kind
             ));
         }
+        // A barrier has one element, and the certificate does not state its type.
+        let most = Dtype::ALL.iter().map(|dtype| dtype.bytes()).max().unwrap_or(0);
+        if collective.kind == Kind::Barrier && self.bytes > most {
+            return Err(format!("a barrier has one element, and no element has {} bytes", self.bytes));
+        }
         let proved = self.proved(collective, part)?;
         // No NaN is possible, because JSON has none.
         if self.seconds > proved * (1.0 + ROUNDING) {

@@ -77,7 +77,7 @@ pub(crate) fn add(
     }
     let relays = fabric.is_some_and(|fabric| fabric.relays_sooner());
     let best = timed.iter().map(|(_, one)| one.time.seconds).fold(f64::INFINITY, f64::min);
-    let is_optimal = !is_cluster && tightest(&problem.cost()).is_some_and(|(_, bound)| bound.seconds >= OPTIMAL * best);
+    let is_optimal = !is_cluster && tightest(&problem.cost()).is_some_and(|bound| bound.time.seconds >= OPTIMAL * best);
     if is_optimal || c.kind == Kind::Barrier && !relays {
         return Ok(());
     }
@@ -152,7 +152,7 @@ fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>,
     };
     let Some(parts) = kinds.iter().map(part).collect::<Option<Vec<Problem>>>() else { return Ok(Vec::new()) };
     let most = if parts.len() == 1 { CONTAINING * best } else { best };
-    let bounds = parts.iter().filter_map(|part| Some(tightest(&part.cost())?.1.seconds));
+    let bounds = parts.iter().filter_map(|part| Some(tightest(&part.cost())?.time.seconds));
     if bounds.sum::<f64>() >= most * WORTH {
         return Ok(Vec::new());
     }

@@ -5,7 +5,7 @@ use std::{any::Any, collections::BTreeMap};
 
 use serde::Serialize;
 use unisono_algorithms::Params;
-use unisono_cost::{Bound, Standing, Time, assumption, model_optimum, tightest};
+use unisono_cost::{Found, Standing, Time, assumption, model_optimum, tightest};
 use unisono_lower::{File, Terms};
 use unisono_machine::network::Network;
 
@@ -54,7 +54,8 @@ pub struct MemoryReport {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename = "Bound")]
 pub struct BoundReport {
-    pub name: &'static str,
+    /// With the name of a contained collective, if the bound is that of one: `reach of broadcast`.
+    pub name: String,
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub reference: &'static str,
@@ -136,8 +137,7 @@ impl Plan {
     /// Returns the time of the best candidate divided by the bound that plans are compared with; `None` if the bound
     /// is 0 or there is no bound.
     pub fn ratio(&self) -> Option<f64> {
-        let (_, bound) = tightest(&self.problem.cost())?;
-        ratio(self.best(), Some(bound))
+        ratio(self.best(), Some(tightest(&self.problem.cost())?.time))
     }
 
     /// Returns the bound that plans are compared with: the largest of those that hold for every schedule. `None` if
@@ -154,7 +154,7 @@ impl Plan {
         let (target, c, best) = (&self.problem.target, &self.problem.collective, self.best());
         let problem = self.problem.cost();
         let bound = tightest(&problem);
-        let least = bound.map(|(_, time)| time);
+        let least = bound.map(|found| found.time);
         // Leaves out simulated times that replace those of the model, which only candidates with cost terms have.
         let is_of_model = |timed: &&Timed| timed.source != TimeSource::Simulated || timed.estimate.is_none();
         let first = self.candidates.iter().filter(is_of_model).map(|timed| timed.time).min_by(Time::total_cmp);
@@ -236,9 +236,10 @@ pub(crate) fn tightest_report(problem: &Problem) -> Option<BoundReport> {
     tightest(&problem).map(|bound| bound_report(problem.part, bound))
 }
 
-pub(crate) fn bound_report(part: &dyn Any, (bound, time): (&'static Bound, Time)) -> BoundReport {
+pub(crate) fn bound_report(part: &dyn Any, found: Found) -> BoundReport {
+    let Found { bound, time, .. } = found;
     BoundReport {
-        name: bound.name,
+        name: found.name(),
         cycles: time.cycles,
         seconds: time.seconds,
         reference: bound.reference,

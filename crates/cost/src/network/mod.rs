@@ -14,6 +14,7 @@ mod speeds;
 pub(crate) mod timetable;
 mod together;
 mod used_links;
+mod ways;
 
 use std::sync::OnceLock;
 

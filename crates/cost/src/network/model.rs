@@ -35,6 +35,7 @@ use super::{
     schedule::{Message, MessageRound, message_rounds},
     speeds::Speeds,
     timetable,
+    ways::KnownWays,
 };
 
 /// The most messages that are routed for one predicted time; of more messages, only every n-th flow or exchange is
@@ -76,6 +77,7 @@ pub struct NetworkModel {
     pub(super) computing: Switches,
     pub(super) planes: u32,
     pub(super) patterns: Patterns,
+    pub(super) ways: KnownWays,
 }
 
 impl NetworkModel {
@@ -111,6 +113,7 @@ impl NetworkModel {
             computing: network.computing(topology)?,
             planes: network.working_planes(),
             patterns: Patterns::default(),
+            ways: KnownWays::default(),
         })
     }
 

@@ -15,7 +15,7 @@ use super::{
     NetworkPart,
     bounds::{CUT, PARTITION},
 };
-use crate::{Bound, Time};
+use crate::{Found, Time};
 
 /// Returns the larger of the bounds [`CUT`] and, for an allreduce, [`PARTITION`] for groups of ranks that run a
 /// collective concurrently; `None` for a scan, a message and a barrier.
@@ -23,7 +23,7 @@ pub fn groups_together<'a>(
     part: &NetworkPart,
     collective: &Collective,
     groups: impl Iterator<Item = &'a [u32]> + Clone,
-) -> Option<(&'static Bound, Time)> {
+) -> Option<Found> {
     let (part, block) = (part.of_data_sheet(), collective.bytes() as f64);
     let ns = |units: f64| Time::from_ns(units * block / part.fabric.graph().bytes_per_ns());
     let (mut cut, mut partition) = (0.0_f64, 0.0_f64);
@@ -49,15 +49,12 @@ pub fn groups_together<'a>(
             partition = partition.max(between as f64 / rate);
         }
     }
-    Some(if cut < partition { (&PARTITION, ns(partition)) } else { (&CUT, ns(cut)) })
+    let (bound, units) = if cut < partition { (&PARTITION, partition) } else { (&CUT, cut) };
+    Some(Found { bound, of: None, time: ns(units) })
 }
 
 /// Returns the bound [`CUT`] for concurrent messages of `bytes` bytes between pairs `(sender, receiver)` of ranks.
-pub fn messages_together(
-    part: &NetworkPart,
-    bytes: u64,
-    pairs: impl Iterator<Item = (u32, u32)> + Clone,
-) -> (&'static Bound, Time) {
+pub fn messages_together(part: &NetworkPart, bytes: u64, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Found {
     let part = part.of_data_sheet();
     let time = |parts: &Parts| {
         let mut borders = Borders::new(parts);
@@ -71,7 +68,8 @@ pub fn messages_together(
         borders.time()
     };
     let units = part.fabric.parts().iter().map(time).fold(0.0, f64::max);
-    (&CUT, Time::from_ns(units * bytes as f64 / part.fabric.graph().bytes_per_ns()))
+    let time = Time::from_ns(units * bytes as f64 / part.fabric.graph().bytes_per_ns());
+    Found { bound: &CUT, of: None, time }
 }
 
 /// Returns the numbers of blocks that leave and that enter a part of the network for a group with `inside` ranks in it

@@ -124,7 +124,7 @@ fn what_is_local_costs_nothing() {
     for kind in [Kind::Reduce, Kind::Allreduce, Kind::Broadcast, Kind::Message] {
         for (grid, wavelets) in [(Grid::new(1, 1), 9), (Grid::new(1, 5), 0), (Grid::new(4, 4), 0)] {
             let case = case(kind, grid, 0, wavelets);
-            assert_eq!(tightest(&problem(&case)).unwrap().1.cycles, Some(0.0), "{kind} {grid}");
+            assert_eq!(tightest(&problem(&case)).unwrap().time.cycles, Some(0.0), "{kind} {grid}");
         }
     }
 }

@@ -126,7 +126,8 @@ const SLACK: f64 = 1e-9;
 fn within_bound(mut report: LibraryReport, problem: &Problem) -> LibraryReport {
     let c = &problem.collective;
     // Without elements there are no messages, and a bound is that of an empty one.
-    let Some((bound, least)) = tightest(&problem.cost()).filter(|_| c.bytes() > 0) else { return report };
+    let Some(found) = tightest(&problem.cost()).filter(|_| c.bytes() > 0) else { return report };
+    let least = found.time;
     for choice in &mut report.choices {
         choice.seconds = choice.seconds.max(least.seconds);
     }
@@ -135,7 +136,7 @@ fn within_bound(mut report: LibraryReport, problem: &Problem) -> LibraryReport {
             "{} predicts {:.3} µs, less than the links of this machine allow; the time is their lower bound ({})",
             report.name,
             seconds * 1e6,
-            bound.name
+            found.name()
         ));
         report.seconds = Some(least.seconds);
     }

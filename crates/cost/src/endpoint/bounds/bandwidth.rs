@@ -17,8 +17,8 @@ pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     // However the ranks share the elements of `transfers` vectors, some rank sends at least this many whole elements.
     let share = |transfers: u64| (n * transfers).div_ceil(others + 1);
     let (sent, received) = match c.kind {
-        Kind::Broadcast | Kind::Message => (n, n),
-        Kind::Reduce | Kind::Scan => (share(others), n),
+        // A rank other than the root of a reduce, and not the last of a scan, sends its whole vector.
+        Kind::Broadcast | Kind::Message | Kind::Reduce | Kind::Scan => (n, n),
         Kind::Allreduce => (share(2 * others), share(2 * others)),
         Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter => (n * others, n * others),
         Kind::Gather => (n, n * others),

@@ -5,10 +5,7 @@ mod memory;
 mod path;
 
 use unisono_collective::Collective;
-use unisono_machine::{
-    InNetwork,
-    in_network::{Layout, Site},
-};
+use unisono_machine::{InNetwork, in_network::Site};
 
 use crate::{Bound, CostProblem};
 
@@ -18,14 +15,12 @@ pub(crate) const BOUNDS: &[&Bound] = &[&eq2::EQ2, &memory::MEMORY, &path::PATH];
 pub struct InNetworkCase<'a> {
     pub collective: Collective,
     pub machine: &'a InNetwork,
-    pub layout: &'a Layout,
-    /// The core of each rank.
-    pub cores: &'a [u32],
+    pub site: &'a Site,
 }
 
 impl<'a> InNetworkCase<'a> {
     fn of(problem: &CostProblem<'a>) -> Option<Self> {
         let site: &Site = problem.on()?;
-        Some(Self { collective: problem.collective, machine: &site.machine, layout: &site.layout, cores: &site.cores })
+        Some(Self { collective: problem.collective, machine: &site.machine, site })
     }
 }

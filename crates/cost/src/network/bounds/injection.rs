@@ -19,6 +19,8 @@ pub const INJECTION: Bound = Bound {
     name: "injection",
     reference: "HammingMesh, section 4; Patarasuk and Yuan, 2009, Theorem 1",
     assumes: "bytes neither compressed nor sent twice; switches reduce only where the machine states it",
+    // A rank sends and receives at least the bytes of a contained collective; those of a barrier are few.
+    of_contained: false,
     time: |problem| nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns),
     ..Bound::OF_MACHINE
 };
@@ -28,7 +30,7 @@ fn nanoseconds(case: &NetworkCase) -> Option<f64> {
         return Some(0.0);
     }
     let (sent, received) = least_bytes(&case.collective)?;
-    let rates = case.rank_injections();
+    let rates: Vec<f64> = (0..case.collective.ranks).map(|rank| case.injection(rank)).collect();
     let in_switches = !case.fabric.switches().are_plain();
     if case.collective.kind == Kind::Allreduce && in_switches {
         let own = |(rank, rate): (u32, &f64)| own_bytes(&case.collective, rank) as f64 / rate;

@@ -49,11 +49,10 @@ impl<'a> NetworkCase<'a> {
         Some(Self { collective: problem.collective, network, topology: &**topology, model, fabric })
     }
 
-    /// Returns the bytes per nanosecond that each rank can send on all links of all planes together.
-    fn rank_injections(&self) -> Vec<f64> {
+    /// Returns the bytes per nanosecond that a rank can send on all links of all planes together.
+    fn injection(&self, rank: u32) -> f64 {
         let (network, model) = (self.network, self.model);
-        let links = |place: &u32| model.speeds().injection(model.plane(), *place);
-        let rate = |links: f64| network.link_gbps * links * f64::from(network.working_planes()) / 8.0;
-        model.places().iter().map(links).map(rate).collect()
+        let links = model.speeds().injection(model.plane(), model.places()[rank as usize]);
+        network.link_gbps * links * f64::from(network.working_planes()) / 8.0
     }
 }

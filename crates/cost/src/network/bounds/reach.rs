@@ -5,14 +5,14 @@
 //! blocks for the k farthest ranks travels at least to the k-th farthest. So the time is the largest value, over all k,
 //! of (k n / rate) + (latency to the k-th farthest rank). A reduce and a gather are the same in reverse: data from a
 //! rank does not arrive before its latency, and occupies the root's links. The bound holds also if switches copy or
-//! reduce.
+//! reduce. In collectives without a root, every rank is a root of the collectives that they contain.
 //!
 //! Source: the sum of both terms for a broadcast, Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal
 //! model", 1994, for ranks with equal latencies.
 
 use unisono_collective::Kind;
 
-use super::{NetworkCase, latency::distances};
+use super::NetworkCase;
 use crate::{Bound, Time};
 
 pub const REACH: Bound = Bound {
@@ -24,24 +24,19 @@ pub const REACH: Bound = Bound {
 };
 
 fn nanoseconds(case: &NetworkCase) -> Option<f64> {
-    let (c, places) = (&case.collective, case.model.places());
+    let (c, model) = (&case.collective, case.model);
     if !c.kind.has_root() || c.is_local() {
         return None;
     }
-    let root = c.root as usize;
-    let block = c.bytes() as f64 / case.rank_injections()[root];
-    let from_root = distances(case.model, places[root]);
-    let to = |rank: u32| from_root[places[rank as usize] as usize];
-    let mut ways: Vec<f64> = match c.kind {
-        Kind::Message => vec![to(c.sender())],
-        _ => (0..c.ranks).filter(|&rank| rank != c.root).map(to).collect(),
-    };
-    ways.sort_by(|a, b| b.total_cmp(a));
+    let block = c.bytes() as f64 / case.injection(c.root);
     let time = match c.kind {
+        Kind::Message => block + model.way_ns(c.root, c.sender()),
+        // Of ranks at one distance, the last counts.
         Kind::Gather | Kind::Scatter => {
-            (1..).zip(&ways).map(|(count, way)| f64::from(count) * block + way).fold(0.0, f64::max)
+            let ways = model.ways(c.root);
+            ways.latencies.iter().map(|&(way, count)| f64::from(count) * block + way).fold(0.0, f64::max)
         }
-        _ => block + ways[0],
+        _ => block + model.ways(c.root).farthest(),
     };
-    Some(time + case.model.overhead_ns)
+    Some(time + model.overhead_ns)
 }

@@ -46,6 +46,7 @@ pub const TIGHT_1D: Bound = Bound {
     standing: Standing::OfModel,
     model: Some("paper"),
     time: |problem| BoundCase::time(problem, cycles),
+    ..Bound::OF_MACHINE
 };
 
 fn cycles(case: &BoundCase) -> Option<Cycles> {
