@@ -143,6 +143,8 @@ pub(crate) enum Ranked {
     All,
     /// The best candidate, and any others that were timed to find it.
     Best,
+    /// The best candidate if it takes less than a time. There may be none.
+    BestWithin(Time),
     /// The candidates that take less than a time. There may be none.
     Within(Time),
 }
@@ -209,7 +211,7 @@ fn rank_with(
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
     let (mut timed, mut refused, mut left_out) = (Vec::new(), Refusals::new(), LeftOut::default());
     let mut faults = Faults::default();
-    let limit = if let Ranked::Within(most) = ranked { Some(most) } else { None };
+    let limit = if let Ranked::Within(most) | Ranked::BestWithin(most) = ranked { Some(most) } else { None };
     let (mut slow, mut most, mut dropped) = (Vec::new(), limit, Vec::new());
     let time = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params)), most: Option<Time>| {
         (!target.is_slow(c, *algorithm, params)).then(|| time_within(problem, *algorithm, params, most))
@@ -234,7 +236,7 @@ fn rank_with(
         match found {
             Ok(Some(one)) => {
                 // A candidate that no simulator runs is ranked last, so its time must not cut off others.
-                if ranked == Ranked::Best && target.simulates(algorithm) {
+                if matches!(ranked, Ranked::Best | Ranked::BestWithin(_)) && target.simulates(algorithm) {
                     most = Some(
                         most.map_or(one.time, |most| if one.time.seconds < most.seconds { one.time } else { most }),
                     );
@@ -251,7 +253,7 @@ fn rank_with(
             Err(e) => faults.add(e)?,
         }
     }
-    pieces::add(problem, wanted, &suit, listed.len(), &mut timed, &mut dropped)?;
+    pieces::add(problem, wanted, &suit, listed.len(), &mut timed, &mut dropped, most)?;
     compositions::add(problem, &mut timed, listed.len() + dropped.len(), composed, most)?;
     if timed.is_empty() && dropped.is_empty() && !slow.is_empty() {
         // All schedules are huge: the first that can be timed is the choice.

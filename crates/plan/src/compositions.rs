@@ -14,9 +14,6 @@ use crate::{
 /// The name of the algorithm.
 pub(crate) const NAME: &str = "composition";
 
-/// A collective that contains another one may take this many times as long as the best candidate: it takes less time if
-/// it sends only what is needed.
-const CONTAINING: f64 = 2.0;
 /// The parts are planned only if by their bounds a composition may take less than this multiple of the best time.
 const WORTH: f64 = 0.95;
 /// The most algorithms of a containing collective from which candidates are made.
@@ -57,7 +54,8 @@ const LEAST_BYTES: u64 = 64;
 /// position of the first composition in the list of candidates. Compositions that take much longer than `limit` are
 /// left out. On networks, timing the candidates of one collective may take seconds. There, planned collectives are
 /// composed only for short vectors on few ranks, and only if latencies differ so much that messages arrive sooner over
-/// other ranks. Other barriers are not composed.
+/// other ranks. Barriers are composed on such networks and on clusters with nodes: elsewhere, their algorithms are those
+/// of an allreduce.
 ///
 /// # Errors
 /// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.
@@ -76,9 +74,11 @@ pub(crate) fn add(
         return Ok(());
     }
     let relays = fabric.is_some_and(|fabric| fabric.relays_sooner());
-    let best = timed.iter().map(|(_, one)| one.time.seconds).fold(f64::INFINITY, f64::min);
+    let longest = limit.map_or(f64::INFINITY, |limit| limit.seconds);
+    let best = timed.iter().map(|(_, one)| one.time.seconds).fold(longest, f64::min);
+    let has_levels = case.ranks().node_ranks.or(case.ranks().dealt_node_ranks).is_some();
     let is_optimal = !is_cluster && tightest(&problem.cost()).is_some_and(|bound| bound.time.seconds >= OPTIMAL * best);
-    if is_optimal || c.kind == Kind::Barrier && !relays {
+    if is_optimal || c.kind == Kind::Barrier && !relays && !has_levels {
         return Ok(());
     }
     let algorithm = find(NAME)?;
@@ -87,7 +87,7 @@ pub(crate) fn add(
     let mut made = Vec::new();
     for (_, kinds) in composition::SEQUENCES.iter().filter(|(kind, kinds)| *kind == c.kind && kinds.len() <= most) {
         made.extend(match kinds {
-            _ if is_planned => settings(problem, kinds, best)?,
+            _ if is_planned => settings(problem, kinds, best, most)?,
             [kind] => on_links(problem, *kind, best)?,
             _ => Vec::new(),
         });
@@ -144,41 +144,55 @@ fn on_links(problem: &Problem, kind: Kind, best: f64) -> Result<Vec<Params>, Pla
     Ok(found)
 }
 
-/// Returns the parameters of compositions of `kinds` that may take less than `best` seconds.
-fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>, PlanError> {
+/// Returns the parameters of compositions of `kinds` that may take less than `best` seconds. A plan composes at most
+/// `most_parts` collectives.
+fn settings(problem: &Problem, kinds: &[Kind], best: f64, most_parts: usize) -> Result<Vec<Params>, PlanError> {
     let part = |kind: &Kind| {
         let collective = composition::part(&problem.collective, *kind)?;
         Some(Problem { collective, ..problem.clone() })
     };
     let Some(parts) = kinds.iter().map(part).collect::<Option<Vec<Problem>>>() else { return Ok(Vec::new()) };
-    let most = if parts.len() == 1 { CONTAINING * best } else { best };
-    let bounds = parts.iter().filter_map(|part| Some(tightest(&part.cost())?.time.seconds));
-    if bounds.sum::<f64>() >= most * WORTH {
+    let bounds: Vec<f64> =
+        parts.iter().map(|part| tightest(&part.cost()).map_or(0.0, |bound| bound.time.seconds)).collect();
+    let most = if let [kind] = kinds { containing(problem.collective.kind, *kind) * best } else { best };
+    if bounds.iter().sum::<f64>() >= most * WORTH {
         return Ok(Vec::new());
     }
-    let mut ranked = Vec::new();
-    // A part of a sequence may be cut out of one collective, such as a scatter out of a broadcast.
-    let is_cut = parts.len() > 1 && problem.collective.ranks <= MOST_CUT;
-    let composed = usize::from(is_cut);
-    // Only the best algorithm of each part of a sequence is used.
-    let wanted = if parts.len() == 1 { Ranked::Within(Time::from_ns(most * 1e9)) } else { Ranked::Best };
-    for part in &parts {
-        match rank_part(part, wanted, composed) {
-            Ok(timed) => ranked.push(timed),
-            Err(e) if leaves_out(&e) => return Ok(Vec::new()),
-            Err(e) => return Err(e),
-        }
-    }
+    // A part of a sequence may be cut out of one collective, such as a scatter out of a broadcast, and the broadcast
+    // that contains a scatter out of an allreduce.
+    let is_nested = parts.len() > 1 || kinds == [Kind::Broadcast] && most_parts > 1;
+    let is_cut = is_nested && problem.collective.ranks <= MOST_CUT;
+    let ranked = |part: &Problem, ranked: Ranked| match rank_part(part, ranked, usize::from(is_cut)) {
+        Err(e) if leaves_out(&e) => Ok(Vec::new()),
+        ranked => ranked,
+    };
     let text = |one: &Timed| named(one.algorithm.name(), &one.params);
-    if let [one] = &ranked[..] {
-        let near = one.iter().filter(|one| one.time.seconds < most).take(MOST);
+    if let [part] = &parts[..] {
+        let timed = ranked(part, Ranked::Within(Time::from_ns(most * 1e9)))?;
+        let near = timed.iter().filter(|one| one.time.seconds < most).take(MOST);
         return Ok(near.map(|one| Params::new().with(kinds[0].name(), text(one))).collect());
     }
-    if ranked.iter().map(|timed| timed[0].time.seconds).sum::<f64>() >= most {
-        return Ok(Vec::new());
+    // Only the best algorithm of each part of a sequence is used, if it leaves the others their least times.
+    let (mut params, mut left) = (Params::new(), most - bounds.iter().sum::<f64>());
+    for ((kind, part), bound) in kinds.iter().zip(&parts).zip(bounds) {
+        left += bound;
+        let timed = ranked(part, Ranked::BestWithin(Time::from_ns(left * 1e9)))?;
+        let Some(one) = timed.first().filter(|one| one.time.seconds < left) else { return Ok(Vec::new()) };
+        left -= one.time.seconds;
+        params = params.with(kind.name(), text(one));
     }
-    let with = |params: Params, (kind, timed): (&Kind, &Vec<Timed>)| params.with(kind.name(), text(&timed[0]));
-    Ok(vec![kinds.iter().zip(&ranked).fold(Params::new(), with)])
+    Ok(vec![params])
+}
+
+/// Returns the multiple of the best time that a collective `whole` may take if one of kind `kind` is made of it: less
+/// is sent if the results need less. An allgather or a barrier needs all that is sent, and of an allreduce the
+/// broadcast needs as many rounds.
+fn containing(kind: Kind, whole: Kind) -> f64 {
+    match (kind, whole) {
+        (Kind::Allgather | Kind::Barrier, _) => 1.0,
+        (Kind::Broadcast, _) => 1.25,
+        _ => 2.0,
+    }
 }
 
 /// Returns whether an error only leaves a candidate out: the case is not supported, or too large.

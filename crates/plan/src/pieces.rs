@@ -2,12 +2,15 @@
 //! list. Numbers of chunks are not searched: algorithms for the links of a network list them in smaller steps, and each
 //! number needs its own trees.
 //!
-//! From the best listed value of an algorithm, the pieces are halved, or doubled, while the time falls. The time of a
-//! pipeline is a + b s + c / s for pieces of s bytes, so a value that is off by a factor f takes at most (f + 1/f) / 2
-//! times as long as the best one.
+//! From the best listed value of an algorithm, the pieces are halved, or doubled, while the time falls enough. The time
+//! of a pipeline is a + b s + c / s for pieces of s bytes, so a value that is off by a factor f takes at most
+//! (f + 1/f) / 2 times as long as the best one.
+
+use std::collections::BTreeSet;
 
 use unisono_algorithms::{Algorithm, Params, resolve};
 use unisono_base::interrupt;
+use unisono_cost::Time;
 
 use crate::{
     PlanError, Problem, Timed,
@@ -18,6 +21,9 @@ use crate::{
 /// differ by factors of 8.
 pub(crate) const WORTH: f64 = 1.6;
 
+/// The search of an algorithm ends at a time of more than this multiple of the time before it.
+const GAIN: f64 = 0.99;
+
 /// The parameters that set pieces, or name an algorithm with such a parameter.
 const PARAMS: [&str; 3] = ["among", "blocks", "segment"];
 
@@ -27,7 +33,8 @@ pub(crate) fn are_cut(algorithm: &dyn Algorithm) -> bool {
 }
 
 /// Adds candidates with other pieces than the `listed` ones, for algorithms whose best time is near that of all.
-/// `suit` adds the parameters of a format; all candidates keep the parameters `wanted`.
+/// `suit` adds the parameters of a format; all candidates keep the parameters `wanted`. No more than the time `most` is
+/// of use.
 ///
 /// # Errors
 /// Returns the errors of timing, except those of limits and of cases that are not supported.
@@ -38,23 +45,21 @@ pub(crate) fn add(
     listed: usize,
     timed: &mut Vec<(usize, Timed)>,
     dropped: &mut Vec<Dropped>,
+    most: Option<Time>,
 ) -> Result<(), PlanError> {
     let case = problem.target.case(problem.collective);
     let is_among = |one: &&Timed| problem.target.simulates(one.algorithm);
-    let best =
-        timed.iter().map(|(_, one)| one).filter(is_among).map(|one| one.time.seconds).fold(f64::INFINITY, f64::min);
-    // For each algorithm, the place of its best candidate.
-    let mut starts: Vec<usize> = Vec::new();
-    for (at, (_, one)) in timed.iter().enumerate().filter(|(_, (_, one))| one.time.seconds <= WORTH * best) {
-        match starts.iter_mut().find(|start| timed[**start].1.algorithm.name() == one.algorithm.name()) {
-            Some(start) if one.time.seconds < timed[*start].1.time.seconds => *start = at,
-            Some(_) => {}
-            None => starts.push(at),
-        }
-    }
+    let longest = most.map_or(f64::INFINITY, |most| most.seconds);
+    let mut best =
+        timed.iter().map(|(_, one)| one).filter(is_among).map(|one| one.time.seconds).fold(longest, f64::min);
+    // For each algorithm, the place of its best candidate, the fastest first.
+    let mut starts: Vec<usize> = (0..timed.len()).filter(|&at| timed[at].1.time.seconds <= WORTH * best).collect();
+    starts.sort_by(|&a, &b| timed[a].1.time.total_cmp(&timed[b].1.time));
+    let mut names = BTreeSet::new();
+    starts.retain(|&at| names.insert(timed[at].1.algorithm.name()));
     for start in starts {
         for side in 0..2 {
-            let mut at = start;
+            let (mut at, mut is_better) = (start, false);
             loop {
                 interrupt::check();
                 let Timed { algorithm, params, time, .. } = timed[at].1.clone();
@@ -75,12 +80,14 @@ pub(crate) fn add(
                 let place = listed + timed.len() + dropped.len();
                 match time_within(problem, algorithm, &next, Some(time)) {
                     Ok(Some(one)) => {
-                        let is_better = one.time.seconds < time.seconds;
+                        // By the formula above, all further steps together gain less than this one.
+                        let (now, gain) = (one.time.seconds, time.seconds - one.time.seconds);
+                        is_better |= gain > 0.0;
                         timed.push((place, one));
-                        if !is_better {
+                        if now > GAIN * time.seconds || now - gain > best {
                             break;
                         }
-                        at = timed.len() - 1;
+                        (at, best) = (timed.len() - 1, best.min(now));
                     }
                     Ok(None) => {
                         dropped.push(Dropped { at: place, algorithm, params: next, least: time.seconds });
@@ -91,7 +98,7 @@ pub(crate) fn add(
                     Err(e) => return Err(e),
                 }
             }
-            if at != start {
+            if is_better {
                 break;
             }
         }
