@@ -252,7 +252,7 @@ def test_plans_of_a_million_ranks() -> None:
 def test_hierarchies_where_ranks_are_dealt_to_nodes(machine: Any, ranks: int) -> None:
     cyclic = un.machine(machine(LEVELS.replace("[[levels]]", 'placement = "cyclic"\n[[levels]]')), ranks)
     block = un.machine(machine(LEVELS), ranks)
-    for collective in ("allreduce", "broadcast", "reduce"):
+    for collective in ("allgather", "allreduce", "broadcast", "reduce"):
         for root in (0, ranks - 2):
             times = []
             for where in (cyclic, block):

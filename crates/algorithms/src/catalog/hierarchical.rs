@@ -1,17 +1,18 @@
 //! Two levels: one algorithm inside each node, another among nodes.
 //!
 //! `leaders`: each node reduces to its first rank, these leaders run the collective, and each distributes the result in
-//! its node. `lanes`: rank k of every node takes part in a collective of block k among nodes. Before it, each node
-//! reduce-scatters, or the root's node scatters for a broadcast; after it, each node allgathers, or the root's node
-//! gathers for a reduce. With lanes every rank uses the network, which is faster if each rank of a node has an
-//! interface, or if one rank cannot saturate the interface. Source: Traeff, Hunold, "Decomposing MPI collectives for
-//! exploiting multi-lane communication", 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
+//! its node; for an allgather each node gathers to its leader. `lanes`: rank k of every node takes part in a collective
+//! of block k among nodes. Before it, each node reduce-scatters, or the root's node scatters for a broadcast; after it,
+//! each node allgathers, or the root's node gathers for a reduce. With lanes every rank uses the network, which is
+//! faster if each rank of a node has an interface, or if one rank cannot saturate the interface. Source: Traeff,
+//! Hunold, "Decomposing MPI collectives for exploiting multi-lane communication", 2020 (lanes); MVAPICH2 and Open MPI's
+//! HAN (leaders).
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand, Schedule};
 
-use super::binomial::Binomial;
+use super::{binomial::Binomial, bruck::Bruck, recursive_exchange::RecursiveExchange};
 use crate::{
     Algorithm, AlgorithmError, Case, Info, Param, Params,
     compose::{named, parsed},
@@ -25,13 +26,13 @@ const INFO: Info = Info {
     name: "hierarchical",
     summary: "one algorithm inside each node and another among nodes, over one leader a node or over all ranks as lanes",
     reference: "Traeff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, 2020",
-    collectives: &[Kind::Allreduce, Kind::Broadcast, Kind::Reduce],
+    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce],
     params: &[
         Param { name: "mode", values: "leaders, lanes (default: leaders)" },
         Param { name: "node", values: "ranks of a node (default: the machine's first level)" },
         Param {
             name: "among",
-            values: "an algorithm among nodes, as NAME or NAME:K=V:K=V (default: recursive-doubling, binomial)",
+            values: "an algorithm among nodes, as NAME or NAME:K=V:K=V (default: recursive-doubling, bruck, binomial)",
         },
         Param { name: "reduce", values: "a reduce inside a node (default: binomial)" },
         Param { name: "broadcast", values: "a broadcast inside a node (default: binomial)" },
@@ -41,7 +42,7 @@ const INFO: Info = Info {
         },
         Param {
             name: "gather",
-            values: "with lanes: an allgather inside (default: ring), for a reduce a gather (default: binomial)",
+            values: "with lanes: an allgather inside (default: ring), for a reduce, or an allgather by leaders, a gather (default: binomial)",
         },
     ],
     ..Info::AMONG_RANKS
@@ -51,6 +52,10 @@ const MODES: [&str; 2] = ["leaders", "lanes"];
 
 /// A step: the parameter that names its algorithm, the algorithm without the parameter, and the collective.
 type Step = (&'static str, &'static str, Kind);
+
+const BROADCAST: Step = ("broadcast", "binomial", Kind::Broadcast);
+const GATHER: Step = ("gather", "binomial", Kind::Gather);
+const REDUCE: Step = ("reduce", "binomial", Kind::Reduce);
 
 /// The levels of one case, from its parameters and its machine.
 struct Levels<'a> {
@@ -78,6 +83,12 @@ impl<'a> Levels<'a> {
             return no("lanes need nodes that all have as many ranks");
         }
         let c = &case.collective;
+        if c.kind == Kind::Allgather && lanes {
+            return no("lanes do not allgather");
+        }
+        if c.kind == Kind::Allgather && padded(c, node) > u64::from(u32::MAX) {
+            return no("the blocks of all nodes would have 2^32 elements or more");
+        }
         if dealt.is_some() && c.kind.reduces() && !c.operator.commutative() {
             return no("the ranks of a node are not consecutive, and the operator does not commute");
         }
@@ -136,22 +147,64 @@ impl<'a> Levels<'a> {
         let nodes = c.ranks.div_ceil(self.node);
         let has_root = c.kind.has_root();
         let (home, lead) = if has_root { self.home(c.root) } else { (0, 0) };
-        self.part(among(c.kind), nodes, c.elements, home)?;
+        let elements = if c.kind == Kind::Allgather { c.elements * self.node } else { c.elements };
+        self.part(among(c.kind), nodes, elements, home)?;
         if self.lanes {
             let block = c.elements / self.node;
             for step in inside(c.kind) {
                 self.part(step, self.node, block, if step.2.has_root() { lead } else { 0 })?;
             }
         }
-        for (param, kind, other) in
-            [("reduce", Kind::Reduce, Kind::Broadcast), ("broadcast", Kind::Broadcast, Kind::Reduce)]
-        {
-            if c.kind != other {
-                // A check with `node` ranks covers nodes with fewer: an algorithm supports either all numbers of ranks
-                // or none.
-                self.part((param, "binomial", kind), self.node, c.elements, 0)?;
-                self.part((param, "binomial", kind), self.node, c.elements, lead)?;
+        let steps: &[Step] = match c.kind {
+            Kind::Allgather => &[GATHER, BROADCAST],
+            Kind::Allreduce => &[REDUCE, BROADCAST],
+            Kind::Broadcast => &[BROADCAST],
+            _ => &[REDUCE],
+        };
+        for &step in steps {
+            // A check with `node` ranks covers nodes with fewer: an algorithm supports either all numbers of ranks or
+            // none.
+            self.part(step, self.node, c.elements, 0)?;
+            self.part(step, self.node, c.elements, lead)?;
+        }
+        Ok(())
+    }
+
+    /// Emits an allgather: each node gathers to its leader, the leaders allgather, and each broadcasts in its node.
+    fn allgather_leaders(&self, b: &mut Builder) -> Result<(), AlgorithmError> {
+        let (nodes, len) = (self.nodes(), self.case.collective.elements);
+        let leaders: Vec<NodeId> = nodes.iter().map(|ranks| ranks[0]).collect();
+        let (block, all) = (self.node * len, self.case.collective.ranks * len);
+        let (mut own, mut gathered) = (Vec::new(), Vec::new());
+        for ranks in &nodes {
+            let [at, place] = [block, narrow(padded(&self.case.collective, self.node))].map(|n| b.scratch(ranks[0], n));
+            let count = narrow::<u32>(ranks.len());
+            let part = self.schedule(GATHER, count, len, 0)?;
+            b.embed(&part, ranks, |_| Operand::In(0), |_| Operand::Tmp(at));
+            // The block of a node with fewer ranks ends with padding.
+            for missing in count..self.node {
+                b.combine(ranks[0], 0, len, &[Operand::In(0)], &[Operand::Tmp(at + missing * len)]);
             }
+            own.push(Operand::Tmp(at));
+            gathered.push(place);
+        }
+        let part = self.schedule(among(Kind::Allgather), narrow::<u32>(leaders.len()), block, 0)?;
+        b.embed(&part, &leaders, |n| own[n as usize], |n| Operand::Tmp(gathered[n as usize]));
+        for (ranks, place) in nodes.iter().zip(gathered) {
+            let ends = b.lane_ends(ranks[0]);
+            // Blocks lie in the order of nodes, which differs from that of ranks if ranks are dealt.
+            let moved: Vec<(u32, u32, u32)> = if self.dealt {
+                let of = |rank: u32| (self.home(rank).0 * block + self.home(rank).1 * len, rank * len, len);
+                (0..self.case.collective.ranks).map(of).collect()
+            } else {
+                vec![(0, 0, all)]
+            };
+            for (from, to, len) in moved {
+                let copied = b.combine(ranks[0], 0, len, &[Operand::Tmp(place + from)], &[Operand::Out(to)]);
+                ends.iter().for_each(|&end| b.after(copied, end));
+            }
+            let part = self.schedule(BROADCAST, narrow::<u32>(ranks.len()), all, 0)?;
+            b.embed(&part, ranks, |_| Operand::Out(0), |_| Operand::Out(0));
         }
         Ok(())
     }
@@ -163,7 +216,7 @@ impl<'a> Levels<'a> {
         let mut sums = Vec::new();
         for ranks in &nodes {
             let sum = if nodes.len() > 1 { Operand::Tmp(b.scratch(ranks[0], len)) } else { Operand::Out(start) };
-            let part = self.schedule(("reduce", "binomial", Kind::Reduce), narrow::<u32>(ranks.len()), len, 0)?;
+            let part = self.schedule(REDUCE, narrow::<u32>(ranks.len()), len, 0)?;
             b.embed(&part, ranks, |_| Operand::In(start), |_| sum);
             leaders.push(ranks[0]);
             sums.push(sum);
@@ -173,7 +226,7 @@ impl<'a> Levels<'a> {
             b.embed(&part, &leaders, |k| sums[k as usize], |_| Operand::Out(start));
         }
         for ranks in &nodes {
-            let part = self.schedule(("broadcast", "binomial", Kind::Broadcast), narrow::<u32>(ranks.len()), len, 0)?;
+            let part = self.schedule(BROADCAST, narrow::<u32>(ranks.len()), len, 0)?;
             b.embed(&part, ranks, |_| Operand::Out(start), |_| Operand::Out(start));
         }
         Ok(())
@@ -229,6 +282,7 @@ impl<'a> Levels<'a> {
     /// Emits a collective of `len` elements from `start` through the leaders of the nodes.
     fn with_leaders(&self, b: &mut Builder, start: u32, len: u32) -> Result<(), AlgorithmError> {
         match self.case.collective.kind {
+            Kind::Allgather => self.allgather_leaders(b),
             Kind::Allreduce => self.allreduce_leaders(b, start, len),
             kind => self.rooted(b, kind, start, len),
         }
@@ -246,7 +300,7 @@ impl<'a> Levels<'a> {
         if kind == Kind::Broadcast {
             b.embed(&among, &leaders, |_| Operand::In(start), |_| Operand::Out(start));
             for (n, ranks) in nodes.iter().enumerate() {
-                let part = self.schedule(("broadcast", "binomial", kind), narrow::<u32>(ranks.len()), len, lead(n))?;
+                let part = self.schedule(BROADCAST, narrow::<u32>(ranks.len()), len, lead(n))?;
                 let held = if narrow::<u32>(n) == home { Operand::In(start) } else { Operand::Out(start) };
                 b.embed(&part, ranks, |_| held, |_| Operand::Out(start));
             }
@@ -255,7 +309,7 @@ impl<'a> Levels<'a> {
         let mut sums = Vec::new();
         for (n, ranks) in nodes.iter().enumerate() {
             let sum = Operand::Tmp(b.scratch(leaders[n], len));
-            let part = self.schedule(("reduce", "binomial", kind), narrow::<u32>(ranks.len()), len, lead(n))?;
+            let part = self.schedule(REDUCE, narrow::<u32>(ranks.len()), len, lead(n))?;
             b.embed(&part, ranks, |_| Operand::In(start), |_| sum);
             sums.push(sum);
         }
@@ -264,9 +318,19 @@ impl<'a> Levels<'a> {
     }
 }
 
+/// Returns the elements of an allgather's blocks, with padding so that each node has `node` of them.
+fn padded(c: &Collective, node: u32) -> u64 {
+    u64::from(c.ranks.next_multiple_of(node)) * u64::from(c.elements)
+}
+
 /// Returns the step among nodes.
 fn among(kind: Kind) -> Step {
-    ("among", if kind == Kind::Allreduce { "recursive-doubling" } else { "binomial" }, kind)
+    let default = match kind {
+        Kind::Allgather => "bruck",
+        Kind::Allreduce => "recursive-doubling",
+        _ => "binomial",
+    };
+    ("among", default, kind)
 }
 
 /// Returns the steps inside nodes before and after the one among nodes, if ranks are lanes.
@@ -293,6 +357,14 @@ impl RankAlgorithm for Hierarchical {
         Levels::new(case, params)?.check()
     }
 
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        let ranks = u64::from(case.collective.ranks);
+        let nodes = Levels::new(case, params).map_or(1, |levels| ranks.div_ceil(levels.node.into()));
+        // Leaders copy the blocks of dealt ranks one by one, and a ring among them has twice as many messages as nodes.
+        let copies = if case.collective.kind == Kind::Allgather { nodes * (ranks + 2 * nodes) } else { 0 };
+        ranks * (4 * u64::from(ranks.ilog2()) + 4) + copies
+    }
+
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let levels = Levels::new(case, params)?;
         if levels.lanes { levels.with_lanes(b) } else { levels.with_leaders(b, 0, case.collective.elements) }
@@ -312,7 +384,20 @@ impl RankAlgorithm for Hierarchical {
                 of(&[("mode", "lanes"), ("among", "recursive-multiplying")]),
                 of(&[("mode", "lanes"), ("among", "ring"), ("scatter", "ring")]),
             ],
+            (_, Kind::Allgather) if case.fabric().is_some() => Vec::new(),
             (Some(_), _) if case.fabric().is_some() => vec![Params::new()],
+            (Some(node), Kind::Allgather) => {
+                let c = Collective {
+                    ranks: case.collective.ranks.div_ceil(node),
+                    elements: case.collective.elements * node,
+                    ..case.collective
+                };
+                let case = Case { collective: c, ..*case };
+                let bruck = Bruck.candidates(&case).into_iter().map(|params| named("bruck", &params));
+                let exchange = RecursiveExchange.candidates(&case).into_iter();
+                let exchange = exchange.map(|params| named("recursive-exchange", &params));
+                bruck.chain(exchange).map(|among| Params::new().with("among", among)).collect()
+            }
             (Some(node), kind) => {
                 let lanes = of(&[("mode", "lanes")]);
                 let mut all = vec![of(&[("among", "circulant")]), lanes.clone().with("among", "circulant"), lanes];

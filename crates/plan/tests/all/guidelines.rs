@@ -32,6 +32,11 @@ const EQUAL: f64 = 1.05;
 /// On clusters whose ranks receive messages in the order of arrival, laws hold up to this quotient.
 const IN_ORDER: f64 = 1.5;
 
+/// On any cluster, an allgather may exceed an allreduce of as many bytes by this quotient, and a barrier an allreduce of
+/// one element by `SIGNALED`.
+const GATHERED: f64 = 1.4;
+const SIGNALED: f64 = 1.1;
+
 /// On cables of unlike latencies, an allgather may exceed an alltoall by this quotient, because only the alltoall has
 /// the algorithm `linear`.
 const SHIFTED: f64 = 1.2;
@@ -272,6 +277,15 @@ fn cluster(model: EndpointModel, drawn: u64) -> Machine {
     Machine::from_toml(&text, "random").unwrap()
 }
 
+/// Returns the time of a barrier, divided by that of an allreduce of one element.
+fn barrier_ratio(machine: &Machine, shape: Shape) -> f64 {
+    let [barrier, allreduce] = [Kind::Barrier, Allreduce].map(|kind| {
+        let problem = Problem::new(&Request::new(kind, machine, Part::Shape(shape), 1)).unwrap();
+        plan_best(problem, None, &Params::new()).unwrap().best().time.seconds
+    });
+    barrier / allreduce
+}
+
 /// Clusters on which messages pass without waiting for each other: laws hold. With the other models a message waits
 /// for the messages that arrive before it at a rank, so a rank that has finished the first of two collectives delays
 /// ranks that have not, and a sequence may take longer than its parts.
@@ -283,8 +297,13 @@ fn hold_on_random_clusters() {
         let free = [EndpointModel::Postal, EndpointModel::PipeliningPostal];
         let model = EndpointModel::ALL[number as usize % EndpointModel::ALL.len()];
         let most = if free.contains(&model) { EQUAL } else { IN_ORDER };
-        let found = broken(&cluster(model, drawn), Shape::line(ranks as u32), &[bytes]);
-        let found: Vec<_> = found.iter().filter(|(_, ratio)| **ratio > most).collect();
+        let (machine, shape) = (cluster(model, drawn), Shape::line(ranks as u32));
+        let mut found = broken(&machine, shape, &[bytes]);
+        found.retain(|_, ratio| *ratio > most);
+        let of = |kind| seconds(&machine, shape, kind, block(shape, bytes)).unwrap();
+        let (gathered, signaled) = (of(Allgather) / of(Allreduce), barrier_ratio(&machine, shape));
+        found.extend((gathered > GATHERED).then(|| ("allgather <= allreduce".to_owned(), gathered)));
+        found.extend((signaled > SIGNALED).then(|| ("barrier <= allreduce".to_owned(), signaled)));
         assert!(found.is_empty(), "cluster {number} of {}, {ranks} ranks, {bytes} bytes: {found:#?}", model.name());
     }
 }
@@ -330,13 +349,9 @@ fn hold_on_cables_of_unlike_latencies() {
         let is_known = |(law, ratio): &(String, f64)| law == "allgather <= alltoall" && *ratio <= SHIFTED;
         let found = found.into_iter().filter(|law| !is_known(law));
         others.extend(found.map(|(law, ratio)| format!("{law} on {case}: {ratio:.3}")));
-        let one = |kind| {
-            let problem = Problem::new(&Request::new(kind, &machine, Part::Shape(shape), 1)).unwrap();
-            plan_best(problem, None, &Params::new()).unwrap().best().time.seconds
-        };
-        let (barrier, allreduce) = (one(Kind::Barrier), one(Allreduce));
-        if barrier > allreduce * EQUAL {
-            others.push(format!("barrier on {case}: {:.3}", barrier / allreduce));
+        let ratio = barrier_ratio(&machine, shape);
+        if ratio > EQUAL {
+            others.push(format!("barrier on {case}: {ratio:.3}"));
         }
     }
     assert!(others.is_empty(), "{others:#?}");
