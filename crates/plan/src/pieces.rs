@@ -13,7 +13,7 @@ use unisono_base::interrupt;
 use unisono_cost::Time;
 
 use crate::{
-    PlanError, Problem, Timed,
+    PlanError, Problem, TimeSource, Timed,
     candidates::{Dropped, admit, time_within},
 };
 
@@ -80,11 +80,13 @@ pub(crate) fn add(
                 let place = listed + timed.len() + dropped.len();
                 match time_within(problem, algorithm, &next, Some(time)) {
                     Ok(Some(one)) => {
-                        // By the formula above, all further steps together gain less than this one.
+                        // By the formula above, all further steps together gain less than this one. Times by messages
+                        // are too rough for that: packets may choose among the candidates.
+                        let is_rough = one.source == TimeSource::Messages;
                         let (now, gain) = (one.time.seconds, time.seconds - one.time.seconds);
                         is_better |= gain > 0.0;
                         timed.push((place, one));
-                        if now > GAIN * time.seconds || now - gain > best {
+                        if gain <= 0.0 || !is_rough && (now > GAIN * time.seconds || now - gain > best) {
                             break;
                         }
                         (at, best) = (timed.len() - 1, best.min(now));
