@@ -15,23 +15,21 @@ pub(super) struct Incoming {
 }
 
 impl Events {
-    /// Adds the k-th of `places` to `first` for the k-th stamp from `first` on; this must keep the order of these stamps.
-    /// `made` becomes the number of stamps.
-    pub fn restamp(&mut self, made: u64, (first, places): (u64, &[u32])) {
-        let restamped = |stamp: u64| first + u64::from(places[(stamp - first) as usize]);
+    /// Replaces each stamp above `base` by `stamp(old)`, which keeps their order; `made` becomes the number of stamps.
+    pub fn restamp(&mut self, base: u64, made: u64, stamp: impl Fn(u64) -> u64) {
         for lane in &mut self.arrivals {
-            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp >= first);
-            last.for_each(|event| event.stamp = restamped(event.stamp));
+            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
+            last.for_each(|event| event.stamp = stamp(event.stamp));
         }
         for lane in &mut self.lanes {
-            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp >= first);
-            last.for_each(|event| event.stamp = restamped(event.stamp));
+            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
+            last.for_each(|event| event.stamp = stamp(event.stamp));
         }
         for lane in &mut self.credits {
-            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp >= first);
-            last.for_each(|event| event.stamp = restamped(event.stamp));
+            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
+            last.for_each(|event| event.stamp = stamp(event.stamp));
         }
-        let restamped = |stamp: u64| if stamp >= first { restamped(stamp) } else { stamp };
+        let restamped = |at: u64| if at > base { stamp(at) } else { at };
         let mut late = std::mem::take(&mut self.late).into_vec();
         late.iter_mut().for_each(|late| late.arrival.stamp = restamped(late.arrival.stamp));
         self.late = late.into();
@@ -59,12 +57,8 @@ impl Events {
             |&at: &usize| self.arrivals[at].events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp));
         match at.filter(is_last) {
             Some(at) => {
-                let lane = &mut self.arrivals[at].events;
-                let is_first = lane.is_empty();
-                lane.push_back(arrival);
-                if is_first {
-                    self.came(Place::Arrivals(narrow(at)), key(time, stamp));
-                }
+                self.arrivals[at].events.push_back(arrival);
+                self.came(Place::Arrivals(narrow(at)), key(time, stamp));
             }
             None => self.push_late(Late { arrival, hop: None }),
         }

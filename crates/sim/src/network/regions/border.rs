@@ -1,7 +1,5 @@
 //! The border of a region: events that it sends to other regions, and records of the messages that those regions send.
 
-use unisono_base::narrow;
-
 use super::{
     super::{messages::PLACE_BITS, packet::Packet, packets::Packets},
     order::{Entry, Log, Order},
@@ -30,12 +28,12 @@ pub(super) enum Crossing {
     },
 }
 
-/// A crossing; if it is an event, with its time, its delay, and its index among the stamps of the window.
+/// A crossing; if it is an event, with its time and stamp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     time: u64,
     delay: u64,
-    stamp: u32,
+    stamp: u64,
     crossing: Crossing,
 }
 
@@ -102,7 +100,6 @@ impl<'a> Border<'a> {
         let time = now + delay;
         self.is_broken |= time <= self.last;
         self.first = self.first.min(time);
-        let stamp = narrow(stamp - self.log.base() - 1);
         self.sent[to].push(Sent { time, delay, stamp, crossing });
     }
 
@@ -147,10 +144,8 @@ impl<'a> Border<'a> {
     }
 }
 
-/// Results of a region in a window, which the threads of all regions read. Aligned to two cache lines, so that different
-/// threads never write to the same line.
+/// Results of a region in a window, which the threads of all regions read.
 #[derive(Default)]
-#[repr(align(128))]
 pub(super) struct Window {
     pub log: Vec<Entry>,
     /// Crossings into each region, with stamps of the sending region.
@@ -160,14 +155,14 @@ pub(super) struct Window {
 }
 
 impl Packets<'_> {
-    /// Copies the results of this window, whose next event is at `next_ps`, to `window`, whose former contents all
-    /// regions have read. A store to a cache line that another core has read waits for that core; the stores of a copy
-    /// wait concurrently.
+    /// Exchanges the results of this window, whose next event is at `next_ps`, for those in `window`, which all regions
+    /// have read.
     pub(super) fn end_window(&mut self, next_ps: u64, window: &mut Window) {
         let Some(border) = &mut self.border else { return };
         window.next_ps = next_ps.min(border.first);
-        window.log.clone_from(&border.log.entries);
-        window.sent.clone_from(&border.sent);
+        std::mem::swap(&mut border.log.entries, &mut window.log);
+        std::mem::swap(&mut border.sent, &mut window.sent);
+        border.sent.resize(border.regions.count, Vec::new());
         border.sent.iter_mut().for_each(Vec::clear);
         border.first = u64::MAX;
     }
@@ -175,23 +170,21 @@ impl Packets<'_> {
     /// Renumbers this region's events in the order of all regions.
     pub(super) fn renumber(&mut self, order: &Order) {
         let Some(border) = &mut self.border else { return };
-        let region = border.region;
-        self.events.restamp(order.packets_made(), order.places(region));
+        let (region, base) = (border.region, border.log.base());
+        self.events.restamp(base, order.packets_made(), |stamp| order.stamp(region, stamp));
         border.log.next_window(order, region);
     }
 
     /// Takes the crossings that region `from` has sent to this region.
     pub(super) fn take(&mut self, from: usize, window: &Window, order: &Order) {
         let Some(to) = self.border.as_ref().map(|border| border.region) else { return };
-        let (first, places) = order.places(from);
         for &Sent { time, delay, stamp, crossing } in &window.sent[to] {
-            let stamp = || first + u64::from(places[stamp as usize]);
             match crossing {
                 Crossing::Arrival { link, packet } => {
-                    self.events.bring_arrival(from, delay, time, stamp(), link, packet);
+                    self.events.bring_arrival(from, delay, time, order.stamp(from, stamp), link, packet);
                 }
                 Crossing::Credit { channel } => {
-                    self.events.bring_credit(from, delay, time, stamp(), channel, self.vcs);
+                    self.events.bring_credit(from, delay, time, order.stamp(from, stamp), channel, self.vcs);
                 }
                 Crossing::Removal { at } => {
                     self.messages.remove(at);

@@ -4,7 +4,7 @@
 //! a window and created other events, with their keys. All logs merged by key are the order in which one thread
 //! executes these events, so the k-th event that they create gets stamp k, counted after the stamps of earlier windows.
 //! An event may precede an event of its region that was created earlier (ranks have events in the past); it is logged
-//! at the position at which the region executed it, so each entry has the greatest key of its log up to there.
+//! at the position at which the region executed it, so a log is merged by the greatest key up to each of its entries.
 
 /// Flag of `Entry::order`: an event of ranks, which follows the packets' events of the same time.
 const OF_RANKS: u64 = 1 << 63;
@@ -13,13 +13,21 @@ const IN_WINDOW: u64 = 1 << 62;
 /// Lowest bit of the number in `Entry::order`. The bits below it count the stamps that the event made: 6 bits for
 /// packets' events, then 4 bits for ranks' events. An event that made more has several entries.
 const NUMBER: u32 = 10;
-const MOST_MADE: [u64; 2] = [(1 << 6) - 1, (1 << 4) - 1];
+const MOST_MADE: [u32; 2] = [(1 << 6) - 1, (1 << 4) - 1];
 
 /// An event that created other events, in 16 bytes, because the threads of all regions read it.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Entry {
     time: u64,
     order: u64,
+}
+
+impl Entry {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a few bits")]
+    fn made(self) -> [u32; 2] {
+        [self.order as u32 & MOST_MADE[0], (self.order >> 6) as u32 & MOST_MADE[1]]
+    }
 }
 
 /// Entries of a region in a window.
@@ -30,59 +38,50 @@ pub(in super::super) struct Log {
     base: u64,
     /// `base` plus the number of stamps of packets' events in `entries`.
     listed: u64,
-    /// Greatest time and order of an entry.
-    last: (u64, u64),
     /// Stamp in the order of all regions, for each stamp that this region made for ranks' events before this window.
     of_ranks: Vec<u32>,
 }
 
 impl Log {
     pub fn began(&mut self, rank: u32, made: u32) {
-        self.add(0, OF_RANKS | u64::from(rank) << NUMBER, self.listed, made);
+        self.add(0, OF_RANKS | u64::from(rank), 0, made);
     }
 
     /// Logs an event of ranks; `made` is the total number of stamps of packets' events so far.
     pub fn stepped(&mut self, time: u64, stamp: u32, made: u64, of_ranks: u32) {
         let before = self.of_ranks.len();
-        let order = self.of_ranks.get(stamp as usize).map_or_else(
-            || IN_WINDOW | (u64::from(stamp) - before as u64) << NUMBER,
-            |&stamp| u64::from(stamp) << NUMBER,
-        );
+        let order = self
+            .of_ranks
+            .get(stamp as usize)
+            .map_or_else(|| IN_WINDOW | (u64::from(stamp) - before as u64), |&stamp| u64::from(stamp));
         self.add(time, OF_RANKS | order, made, of_ranks);
     }
 
     /// Logs an event of packets; `made` is as in [`Self::stepped`].
     #[inline]
     pub fn moved(&mut self, time: u64, stamp: u64, made: u64, of_ranks: u32) {
-        if made != self.listed || of_ranks != 0 {
-            let in_window = IN_WINDOW | stamp.wrapping_sub(self.base + 1) << NUMBER;
-            self.add(time, if stamp > self.base { in_window } else { stamp << NUMBER }, made, of_ranks);
-        }
+        let order = if stamp > self.base { IN_WINDOW | (stamp - self.base - 1) } else { stamp };
+        self.add(time, order, made, of_ranks);
     }
 
-    /// Adds entries for an event with this [`Entry::order`]. Not inlined, so that runs without regions have short loops.
-    #[inline(never)]
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "an event makes few others")]
     fn add(&mut self, time: u64, order: u64, made: u64, of_ranks: u32) {
-        if made == self.listed && of_ranks == 0 {
-            return;
+        let mut left = [made.saturating_sub(self.listed) as u32, of_ranks];
+        while left != [0, 0] {
+            let [packets, ranks] = [0, 1].map(|kind| left[kind].min(MOST_MADE[kind]));
+            left = [left[0] - packets, left[1] - ranks];
+            self.listed += u64::from(packets);
+            let number = order & !(OF_RANKS | IN_WINDOW);
+            let order = order & (OF_RANKS | IN_WINDOW) | number << NUMBER | u64::from(ranks << 6 | packets);
+            self.entries.push(Entry { time, order });
         }
-        self.last = self.last.max((time, order));
-        let (time, order) = self.last;
-        let (mut packets, mut ranks) = (made - self.listed, u64::from(of_ranks));
-        self.listed = made;
-        while packets > MOST_MADE[0] || ranks > MOST_MADE[1] {
-            let now = [packets.min(MOST_MADE[0]), ranks.min(MOST_MADE[1])];
-            (packets, ranks) = (packets - now[0], ranks - now[1]);
-            self.entries.push(Entry { time, order: order | now[1] << 6 | now[0] });
-        }
-        self.entries.push(Entry { time, order: order | ranks << 6 | packets });
     }
 
     /// Begins the next window, after `order` was computed for this one.
     #[expect(clippy::cast_possible_truncation, reason = "tasks and messages have 32-bit numbers")]
     pub fn next_window(&mut self, order: &Order, region: usize) {
         self.entries.clear();
-        self.last = (0, 0);
         let [packets, ranks] = order.before;
         (self.base, self.listed) = (packets + u64::from(order.made[0]), packets + u64::from(order.made[0]));
         self.of_ranks.extend(order.places[region][1].iter().map(|&place| ranks as u32 + place));
@@ -108,63 +107,66 @@ impl Order {
     }
 
     /// Merges the logs of a window.
-    #[expect(clippy::cast_possible_truncation, reason = "a few bits")]
     pub fn merge(&mut self, logs: &[&[Entry]]) {
         for kind in 0..2 {
             self.before[kind] += u64::from(self.made[kind]);
             self.made[kind] = 0;
             self.places.iter_mut().for_each(|places| places[kind].clear());
         }
-        let mut left = logs.to_vec();
-        // The key of each region's next entry, with the region, in ascending order.
-        let mut heads: Vec<_> = (0..logs.len()).map(|r| (self.key(r, [0, 0], logs[r].first()), r)).collect();
-        heads.sort_unstable();
-        while let Some(&(mut key, region)) = heads.first().filter(|head| head.0 < u128::MAX) {
-            let bound = heads.get(1).map_or(u128::MAX, |head| head.0);
-            // The entries of this region up to the next entry of another region.
-            let begin = self.made;
-            let ([mut packets, mut ranks], mut log) = (begin, left[region]);
-            while key < bound
-                && let [entry, later @ ..] = log
-            {
-                packets += (entry.order & MOST_MADE[0]) as u32;
-                ranks += (entry.order >> 6 & MOST_MADE[1]) as u32;
-                log = later;
-                key = self.key(region, begin, log.first());
-            }
-            (self.made, left[region]) = ([packets, ranks], log);
-            for kind in 0..2 {
-                if begin[kind] < self.made[kind] {
-                    self.places[region][kind].extend(begin[kind]..self.made[kind]);
+        let mut at = vec![0; logs.len()];
+        let mut keys: Vec<u128> =
+            (0..logs.len()).map(|r| logs[r].first().map_or(u128::MAX, |&entry| self.key(r, entry))).collect();
+        loop {
+            let (mut region, mut key, mut bound) = (0, u128::MAX, u128::MAX);
+            for (other, &first) in keys.iter().enumerate() {
+                if first < key {
+                    (region, key, bound) = (other, first, key);
+                } else {
+                    bound = bound.min(first);
                 }
             }
-            let mut at = 0;
-            while let Some(&next) = heads.get(at + 1).filter(|next| next.0 < key) {
-                heads[at] = next;
-                at += 1;
+            if key == u128::MAX {
+                return;
             }
-            heads[at] = (key, region);
+            // The entries of this region up to the next entry of another region.
+            let begin = self.made;
+            while key < bound {
+                let made = logs[region][at[region]].made();
+                self.made = [self.made[0] + made[0], self.made[1] + made[1]];
+                at[region] += 1;
+                let next = logs[region].get(at[region]);
+                key = next.map_or(u128::MAX, |&entry| key.max(self.key_after(region, begin, entry)));
+            }
+            keys[region] = key;
+            for (places, (begin, end)) in self.places[region].iter_mut().zip(begin.into_iter().zip(self.made)) {
+                places.extend(begin..end);
+            }
         }
     }
 
-    /// Returns the key of an entry, the greatest one if there is no entry. The latest stamps of its region that
-    /// `places` does not hold yet are at positions from `begin` on.
+    fn key(&self, region: usize, entry: Entry) -> u128 {
+        self.key_after(region, self.made, entry)
+    }
+
+    /// Returns the key of an entry. The latest stamps of its region that `places` does not hold yet are at positions
+    /// from `begin` on.
     #[inline]
-    fn key(&self, region: usize, begin: [u32; 2], entry: Option<&Entry>) -> u128 {
-        let Some(&Entry { time, order }) = entry else { return u128::MAX };
-        let mut order = order >> NUMBER << NUMBER;
-        if order & IN_WINDOW != 0 {
-            let kind = usize::from(order & OF_RANKS != 0);
-            let number = (order & !(OF_RANKS | IN_WINDOW)) >> NUMBER;
+    fn key_after(&self, region: usize, begin: [u32; 2], entry: Entry) -> u128 {
+        let kind = usize::from(entry.order & OF_RANKS != 0);
+        let number = (entry.order & !(OF_RANKS | IN_WINDOW)) >> NUMBER;
+        let stamp = if entry.order & IN_WINDOW == 0 {
+            number
+        } else {
             // Stamps of packets' events begin at 1. The entry that created this event was merged before it.
             let first = self.before[kind] + u64::from(kind == 0);
             let places = &self.places[region][kind];
             let place = places
                 .get(number as usize)
-                .map_or_else(|| u64::from(begin[kind]) + number - places.len() as u64, |&place| u64::from(place));
-            order = order & OF_RANKS | (first + place) << NUMBER;
-        }
-        u128::from(time) << 64 | u128::from(order)
+                .copied()
+                .map_or_else(|| u64::from(begin[kind]) + number - places.len() as u64, u64::from);
+            first + place
+        };
+        u128::from(entry.time) << 64 | u128::from(entry.order & OF_RANKS | stamp)
     }
 
     /// Returns the number of stamps of packets' events, in this window and all earlier ones.
@@ -172,9 +174,12 @@ impl Order {
         self.before[0] + u64::from(self.made[0])
     }
 
-    /// Returns the stamp in the order of all regions for each stamp that a region made in this window for a packet's
-    /// event: the entry k, added to the first such stamp, is that of the k-th.
-    pub fn places(&self, region: usize) -> (u64, &[u32]) {
-        (self.before[0] + 1, &self.places[region][0])
+    /// Returns, for a stamp that a region made in this window for a packet's event, the stamp in the order of all
+    /// regions.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; a place in a table")]
+    pub fn stamp(&self, region: usize, stamp: u64) -> u64 {
+        let base = self.before[0] + 1;
+        base + u64::from(self.places[region][0][(stamp - base) as usize])
     }
 }
