@@ -329,3 +329,12 @@ def test_commands_import_public_modules_only() -> None:
         for name in imported(path):
             own = name.startswith("unisono.cli")
             assert own or not any(part.startswith("_") for part in name.split(".")), f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("name", un.__all__)
+def test_public_members_have_docstrings(name: str) -> None:
+    found = getattr(un, name)
+    members = [member for member in dir(found) if not member.startswith("_")] if isinstance(found, type) else []
+    members = [member for member in members if not hasattr(Exception, member)]
+    missing = [member for member in members if not getattr(getattr(found, member), "__doc__", None)]
+    assert not missing, f"{name} has members without docstrings: {', '.join(missing)}"

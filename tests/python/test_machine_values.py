@@ -1,5 +1,7 @@
 """Machines from values of Python: dictionaries with the keys of a file, and graphs of networkx."""
 
+import copy
+import pickle
 from typing import Any
 
 import networkx as nx
@@ -113,3 +115,13 @@ def test_wrong_graphs_are_one_sentence() -> None:
     apart = nx.Graph([(0, 1), (2, 3)])
     with pytest.raises(un.InputError):
         un.plan("allreduce", apart, elements=4)
+
+
+def test_machines_are_equal_by_value() -> None:
+    eight = un.machine("archer", shape=8)
+    assert eight == un.machine("archer", shape=8) == copy.copy(eight) == pickle.loads(pickle.dumps(eight))
+    others = [un.machine("archer"), un.machine("archer", shape=9), un.machine("hx2mesh-small"), "archer"]
+    assert eight not in others
+    assert len({eight, un.machine("archer", shape=8), *others}) == 1 + len(others)
+    failed = un.machine("hx2mesh-small", failed=["5"])
+    assert failed == un.machine("hx2mesh-small", failed=["5"]) != un.machine("hx2mesh-small")

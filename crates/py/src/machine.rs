@@ -1,6 +1,9 @@
 //! `Machine`: the description of a machine, and the part of the machine that is used.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use pyo3::{prelude::*, types::PyTuple};
 use unisono_algorithms::Means;
@@ -74,12 +77,15 @@ type Pickled = (String, String, Option<Vec<u32>>, Option<Vec<u32>>);
 
 #[pymethods]
 impl Machine {
+    /// Returns a machine that is part of the package, with `shape` ranks or rows and columns (None: all of it).
     #[staticmethod]
     #[pyo3(signature = (name, shape = None))]
     fn preset(name: &str, shape: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         Self::new(Description::preset(name).map_err(input)?, convert::shape(shape)?)
     }
 
+    /// Returns the machine that a text in TOML describes. `origin` names the text in errors; `files` has the texts of the
+    /// files that the description names.
     #[staticmethod]
     #[pyo3(signature = (text, origin, shape = None, files = None))]
     fn from_toml(
@@ -94,6 +100,18 @@ impl Machine {
         Self::new(description, convert::shape(shape)?)
     }
 
+    /// Two machines are equal if their descriptions, names and selected parts are.
+    fn __eq__(&self, other: &Self) -> bool {
+        let name = |machine: &Self| (machine.name().to_owned(), machine.description.to_toml());
+        self.part == other.part && name(self) == name(other)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.name().hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// Returns the call by which pickle rebuilds the machine, also in another process.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
         let (sides, nodes) = match &self.part {
@@ -106,6 +124,7 @@ impl Machine {
         Ok((make, (self.description.to_toml(), self.name().to_owned(), sides, nodes)))
     }
 
+    /// Returns the machine of a pickle.
     #[staticmethod]
     fn unpickled(
         py: Python<'_>,
@@ -149,6 +168,7 @@ impl Machine {
         Self::checked(description, self.part.without_places())
     }
 
+    /// The name of the machine.
     #[getter]
     fn name(&self) -> &str {
         self.description.name()
@@ -183,16 +203,19 @@ impl Machine {
         kind_of(&self.description).offers.iter().map(|means| means.name()).collect()
     }
 
+    /// The kind of the machine: `wafer`, `endpoint`, `network` or `in-network`.
     #[getter]
     fn kind(&self) -> &str {
         self.description.kind()
     }
 
+    /// A sentence on the machine, of its file.
     #[getter]
     fn summary(&self) -> &str {
         self.description.summary()
     }
 
+    /// The rows and columns of PEs, or the number of ranks, as a tuple; None if neither is given.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let shape = detached(py, || self.part.shape(&self.description))?.map_err(input)?;
@@ -207,6 +230,7 @@ impl Machine {
         extents.map(|extents| Ok(PyTuple::new(py, extents)?.into_any())).transpose()
     }
 
+    /// The clock of a wafer in MHz; for machines of other kinds `InputError` is raised.
     #[getter]
     fn clock_mhz(&self) -> PyResult<f64> {
         self.wafer().map(|wafer| wafer.clock_mhz)
@@ -220,6 +244,7 @@ impl Machine {
         to_python(py, &facts).map(Some)
     }
 
+    /// Returns the description of the whole machine as a dictionary.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.description())
     }
@@ -231,6 +256,7 @@ impl Machine {
         self.description.notes(bytes.unwrap_or(u64::MAX), model)
     }
 
+    /// Returns the description of the whole machine as TOML, as machine files have it.
     fn to_toml(&self) -> String {
         self.description.to_toml()
     }

@@ -35,21 +35,25 @@ impl Plan {
 
 #[pymethods]
 impl Plan {
+    /// The name of the collective.
     #[getter]
     fn collective(&self) -> &'static str {
         self.report.collective
     }
 
+    /// The name of the best algorithm.
     #[getter]
     fn algorithm(&self) -> &'static str {
         self.report.algorithm
     }
 
+    /// The parameters of the best algorithm, as `{name: value}` of texts.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.params)
     }
 
+    /// The name of the model that predicts the times.
     #[getter]
     fn model(&self) -> &'static str {
         self.report.model
@@ -86,11 +90,14 @@ impl Plan {
         to_python(py, &self.report.lower_bound)
     }
 
+    /// The predicted time divided by the largest lower bound; None if no bound applies.
     #[getter]
     fn ratio(&self) -> Option<f64> {
         self.report.ratio
     }
 
+    /// All algorithms that were timed, best first: `[{algorithm, params, cycles, seconds, ratio, source, expressible,
+    /// refused}]`.
     #[getter]
     fn candidates<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.candidates)
@@ -131,6 +138,7 @@ impl Plan {
         to_python(py, &detached(py, || self.plan.front())?.map_err(plan_error)?)
     }
 
+    /// Returns the plan as a dictionary with the keys of `unisono plan --json`.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report)
     }

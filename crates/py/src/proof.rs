@@ -47,71 +47,87 @@ pub struct Proof {
 
 #[pymethods]
 impl Proof {
+    /// True if every output has exactly the required contents.
     #[getter]
     fn complete(&self) -> bool {
         self.proof.complete
     }
 
+    /// True if every instruction can run, whatever the speeds of ranks and messages.
     #[getter]
     fn deadlock_free(&self) -> bool {
         self.proof.deadlock_free
     }
 
+    /// True if no two instructions access the same memory without an order, where one of them writes.
     #[getter]
     fn race_free(&self) -> bool {
         self.proof.race_free
     }
 
+    /// True if every run gives the same bits, and all ranks of an allreduce get the same ones.
     #[getter]
     fn repeatable(&self) -> bool {
         self.proof.repeatable
     }
 
+    /// `exact` or `fingerprint`.
     #[getter]
     fn method(&self) -> &str {
         self.proof.method
     }
 
+    /// An upper bound of the probability that a wrong schedule passes a proof by fingerprint; None for an exact proof.
     #[getter]
     fn error_probability(&self) -> Option<f64> {
         self.proof.error_probability
     }
 
+    /// The seed that repeats a proof by fingerprint; None for an exact proof.
     #[getter]
     fn seed(&self) -> Option<String> {
         self.proof.seed.map(|seed| seed.to_string())
     }
 
+    /// The bytes of scratch memory of the node that needs the most.
     #[getter]
     fn scratch_bytes_max(&self) -> u64 {
         self.proof.scratch_bytes_max.0
     }
 
+    /// The digest of the results' expressions: schedules of one collective with the same digest give the same bits.
+    /// None if the results are not proved, or have too many combinations.
     #[getter]
     fn expression_class(&self) -> Option<&str> {
         self.proof.expression_class.as_deref()
     }
 
+    /// The names of the bitwise properties that hold, of `ranks` and `place`.
     #[getter]
     fn bits(&self) -> Vec<&'static str> {
         self.proof.bits.clone()
     }
 
+    /// The digest of the expression that all elements of a result have; None without the property `place`.
     #[getter]
     fn element_class(&self) -> Option<&str> {
         self.proof.element_class.as_deref()
     }
 
+    /// Two elements of a result with different expressions, as a sentence; None with the property `place`, or if the
+    /// schedule is not proved.
     #[getter]
     fn unlike_elements(&self) -> Option<&str> {
         self.proof.unlike_elements.as_deref()
     }
 
+    /// The findings: dictionaries with the kind, the place and a sentence. Empty if the proof holds.
     #[getter]
     fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.proof.diagnostics)
     }
 
+    /// True if there are no findings.
     #[getter]
     fn holds(&self) -> bool {
         self.proof.holds()
@@ -121,6 +137,7 @@ impl Proof {
         self.proof.holds()
     }
 
+    /// Returns the proof as a dictionary with the keys of `unisono verify --json`.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.proof)
     }

@@ -72,47 +72,56 @@ impl Schedule {
         Self::read(detached(py, || parse(text, origin))?)
     }
 
+    /// Returns the schedule of a text in JSON; `origin` names the text in errors.
     #[staticmethod]
     #[pyo3(signature = (text, origin = "schedule"))]
     fn parse_json(py: Python<'_>, text: &str, origin: &str) -> PyResult<Self> {
         Self::read(detached(py, || from_json(text, origin))?)
     }
 
+    /// The name of the collective.
     #[getter]
     fn collective(&self) -> &str {
         self.inner().collective().kind.name()
     }
 
+    /// The number of ranks.
     #[getter]
     fn ranks(&self) -> u32 {
         self.inner().collective().ranks
     }
 
+    /// The number of elements as MPI counts them: the whole vector, or one piece if ranks have pieces.
     #[getter]
     fn elements(&self) -> u32 {
         self.inner().collective().elements
     }
 
+    /// The rank of the root; 0 for collectives without a root.
     #[getter]
     fn root(&self) -> u32 {
         self.inner().collective().root
     }
 
+    /// The type of the elements.
     #[getter]
     fn dtype(&self) -> &str {
         self.inner().collective().dtype.name()
     }
 
+    /// The operator of the reduction; `sum` for collectives that reduce nothing.
     #[getter]
     fn operator(&self) -> &str {
         self.inner().collective().operator.name()
     }
 
+    /// The algorithm or program that made the schedule.
     #[getter]
     fn origin(&self) -> &str {
         self.inner().origin()
     }
 
+    /// The number of ranks and of other nodes with instructions, such as switches.
     #[getter]
     fn nodes(&self) -> usize {
         self.inner().node_count()
@@ -126,16 +135,19 @@ impl Schedule {
         most.unwrap_or(0) * schedule.collective().dtype.bytes()
     }
 
+    /// The number of instructions of all nodes.
     #[getter]
     fn instructions(&self) -> usize {
         self.inner().instr_count()
     }
 
+    /// The number of streams of messages between nodes.
     #[getter]
     fn streams(&self) -> usize {
         self.inner().stream_count()
     }
 
+    /// The names of the phases, in sequence.
     #[getter]
     fn phases(&self) -> Vec<String> {
         self.inner().phases().to_vec()
@@ -188,6 +200,7 @@ impl Schedule {
         large(py, &self.text(py)?)
     }
 
+    /// Returns the schedule as a text in JSON.
     fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let text = detached(py, || to_json(&self.file))?;
         large(py, &text)

@@ -32,16 +32,19 @@ impl Simulation {
         ))
     }
 
+    /// The name of the simulator.
     #[getter]
     fn simulator(&self) -> &str {
         self.0.simulator
     }
 
+    /// The cycles until the last node ends; None on a machine without a clock.
     #[getter]
     fn cycles(&self) -> Option<u64> {
         self.0.cycles
     }
 
+    /// The time in seconds until the last node ends.
     #[getter]
     fn seconds(&self) -> f64 {
         self.0.seconds
@@ -90,6 +93,7 @@ impl Simulation {
         }
     }
 
+    /// The number of simulated events.
     #[getter]
     fn events(&self) -> u64 {
         self.0.events
@@ -144,6 +148,7 @@ impl Simulation {
         })
     }
 
+    /// The time in seconds that the simulation took.
     #[getter]
     fn wall_seconds(&self) -> f64 {
         self.0.wall_seconds
@@ -160,6 +165,7 @@ impl Simulation {
         }
     }
 
+    /// The ticks of `trace_events` in a nanosecond; None without traced ranks.
     #[getter]
     fn ticks_per_ns(&self) -> Option<f64> {
         match self.0.trace {

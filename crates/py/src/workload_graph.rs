@@ -118,6 +118,7 @@ impl WorkloadGraph {
         graph.map(|graph| Self(graph, None)).map_err(|e| input(format!("{name}: {e}")))
     }
 
+    /// The name of the workload.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
@@ -129,6 +130,7 @@ impl WorkloadGraph {
         self.0.format
     }
 
+    /// The number of ranks.
     #[getter]
     fn ranks(&self) -> u32 {
         self.0.ranks
