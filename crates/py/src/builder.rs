@@ -14,6 +14,7 @@ use crate::{convert, errors::input, schedule::Schedule};
 #[pyclass(frozen, module = "unisono")]
 pub struct Stream {
     builder: Token,
+    /// The number of the stream, in the order in which the builder made its streams.
     #[pyo3(get)]
     id: u32,
 }
@@ -42,8 +43,10 @@ pub struct Slice {
     builder: Token,
     memory: Memory,
     node: u32,
+    /// The index of the first element in the buffer.
     #[pyo3(get)]
     start: u32,
+    /// The index after the last element in the buffer.
     #[pyo3(get)]
     stop: u32,
     /// The index of the buffer's first element in its memory.

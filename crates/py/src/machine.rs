@@ -84,8 +84,8 @@ impl Machine {
         Self::new(Description::preset(name).map_err(input)?, convert::shape(shape)?)
     }
 
-    /// Returns the machine that a text in TOML describes. `origin` names the text in errors; `files` has the texts of the
-    /// files that the description names.
+    /// Returns the machine that a text in TOML describes. `origin` names the text in errors; `files` has the texts of
+    /// the files that the description names.
     #[staticmethod]
     #[pyo3(signature = (text, origin, shape = None, files = None))]
     fn from_toml(

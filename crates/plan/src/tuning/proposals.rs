@@ -167,8 +167,8 @@ impl SizeClass {
         Self { first_bytes, last_bytes: (2 * u128::from(first_bytes)).saturating_sub(1).try_into().unwrap_or(u64::MAX) }
     }
 
-    /// Plans the best algorithm by the model at the middle of the class; `None` if no algorithm serves. Only collectives
-    /// with a root use `root`.
+    /// Plans the best algorithm by the model at the middle of the class; `None` if no algorithm serves. Only
+    /// collectives with a root use `root`.
     ///
     /// # Errors
     /// Returns the errors of [`plan`].

@@ -32,8 +32,8 @@ const EQUAL: f64 = 1.05;
 /// On clusters whose ranks receive messages in the order of arrival, laws hold up to this quotient.
 const IN_ORDER: f64 = 1.5;
 
-/// On any cluster, an allgather may exceed an allreduce of as many bytes by this quotient, and a barrier an allreduce of
-/// one element by `SIGNALED`.
+/// On any cluster, an allgather may exceed an allreduce of as many bytes by this quotient, and a barrier an allreduce
+/// of one element by `SIGNALED`.
 const GATHERED: f64 = 1.4;
 const SIGNALED: f64 = 1.1;
 
