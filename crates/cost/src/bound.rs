@@ -72,8 +72,8 @@ pub struct Bound {
     /// The condition on algorithms under which the bound holds.
     pub assumes: &'static str,
     pub standing: Standing,
-    /// The name of the model that predicts no schedule to end earlier than the bound; `None` if there is no such
-    /// model. A schedule with this predicted time is optimal by the model.
+    /// The name of a model by which no schedule ends earlier than the bound; `None` if there is no such model. A
+    /// schedule with this predicted time is optimal by the model.
     pub model: Option<&'static str>,
     /// True if the bound of a contained collective can be larger than all bounds of the collective itself; false if the
     /// same bound of the collective is known to be the larger one, or nearly so.
@@ -168,8 +168,8 @@ pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<
     of_model.find(|Found { time, .. }| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
 }
 
-/// Returns the condition of a bound, followed on a network by the notes of its machine file, which state assumptions
-/// and omissions; separated by "; ".
+/// Returns the condition of a bound. On a network, the notes of the machine file follow, which state assumptions and
+/// omissions. The texts are separated by "; ".
 pub fn assumption(bound: &Bound, part: &dyn Any) -> String {
     let notes = part.downcast_ref::<NetworkPart>().map_or(&[][..], |part| &part.network.notes);
     let all = [bound.assumes].into_iter().chain(notes.iter().map(String::as_str));

@@ -242,7 +242,7 @@ impl BoundCertificate {
             return Err(format!("a barrier has one element, and no element has {} bytes", self.bytes));
         }
         let proved = self.proved(collective, part)?;
-        // No NaN is possible, because JSON has none.
+        // The comparison cannot involve NaN, because JSON has no NaN.
         if self.seconds > proved * (1.0 + ROUNDING) {
             return Err(format!("the prices prove {proved:e} s, and it states {:e} s", self.seconds));
         }

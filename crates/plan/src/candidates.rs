@@ -222,7 +222,8 @@ fn rank_with(
     for one in &listed {
         interrupt::check();
         let (at, (algorithm, params)) = one.clone();
-        // An algorithm whose listed pieces take longer than the best may be the best with others.
+        // An algorithm whose listed lengths of pieces take longer than the best candidate may be the best with other
+        // lengths.
         let factor = if pieces::are_cut(algorithm) { pieces::WORTH } else { 1.0 };
         let longest = most.map(|most| Time { seconds: most.seconds * factor, ..most });
         let found = match &mut all {
@@ -256,7 +257,7 @@ fn rank_with(
     pieces::add(problem, wanted, &suit, listed.len(), &mut timed, &mut dropped, most)?;
     compositions::add(problem, &mut timed, listed.len() + dropped.len(), composed, most)?;
     if timed.is_empty() && dropped.is_empty() && !slow.is_empty() {
-        // All schedules are huge: the first that can be timed is the choice.
+        // If all schedules are huge, the first candidate that can be timed is chosen.
         for (at, (algorithm, params)) in &listed {
             if let Ok(Some(one)) = time_within(problem, *algorithm, params, None) {
                 slow.retain(|&name| name != algorithm.name());

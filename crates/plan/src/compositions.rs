@@ -195,7 +195,7 @@ fn containing(kind: Kind, whole: Kind) -> f64 {
     }
 }
 
-/// Returns whether an error only leaves a candidate out: the case is not supported, or too large.
+/// Returns true if an error only excludes the candidate: the case is not supported, or is too large.
 fn leaves_out(error: &PlanError) -> bool {
     let is_of_case = matches!(error, PlanError::Algorithm(AlgorithmError::Build(_)) | PlanError::OverLimit(_));
     is_of_case || error.is_unsupported()

@@ -17,8 +17,8 @@ use crate::{
     candidates::{Dropped, admit, time_within},
 };
 
-/// The best listed setting of an algorithm may take this many times as long as the best candidate: listed lengths
-/// differ by factors of 8.
+/// The search starts only if the best listed value of an algorithm takes at most this multiple of the best time. Listed
+/// lengths differ by factors of 8.
 pub(crate) const WORTH: f64 = 1.6;
 
 /// The search of an algorithm ends at a time of more than this multiple of the time before it.
@@ -37,6 +37,7 @@ pub(crate) fn are_cut(algorithm: &dyn Algorithm) -> bool {
 /// of use.
 ///
 /// # Errors
+///
 /// Returns the errors of timing, except those of limits and of cases that are not supported.
 pub(crate) fn add(
     problem: &Problem,

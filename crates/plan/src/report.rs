@@ -134,14 +134,14 @@ pub struct PlanReport {
 }
 
 impl Plan {
-    /// Returns the time of the best candidate divided by the bound that plans are compared with; `None` if the bound
+    /// Returns the time of the best candidate divided by the bound with which plans are compared; `None` if the bound
     /// is 0 or there is no bound.
     pub fn ratio(&self) -> Option<f64> {
         ratio(self.best(), Some(tightest(&self.problem.cost())?.time))
     }
 
-    /// Returns the bound that plans are compared with: the largest of those that hold for every schedule. `None` if
-    /// there is none.
+    /// Returns the bound with which plans are compared: the largest of the bounds that hold for every schedule. `None`
+    /// if there is none.
     pub fn bound(&self) -> Option<BoundReport> {
         tightest_report(&self.problem)
     }

@@ -66,8 +66,7 @@ pub struct Builder {
     /// For each node, its place that was created last, or [`NOWHERE`].
     newest: Vec<u32>,
     operands: Vec<PackedOperand>,
-    /// Streams, whose capacity is 1 if an instruction names them, and 0 otherwise. [`Builder::finish`] sets the
-    /// capacity.
+    /// The streams. `capacity` is 1 if an instruction names the stream, otherwise 0, until [`Builder::finish`] sets it.
     streams: Vec<Stream>,
     bounded: Vec<(StreamId, u32)>,
     sinks: Vec<NodeId>,
@@ -176,7 +175,7 @@ impl Builder {
             && (0..first.streams.len()).all(|at| len(at) <= u64::from(u32::MAX))
     }
 
-    /// Appends the instructions of a sorted part.
+    /// Appends the instructions of a part whose tables are sorted.
     fn append(&mut self, part: Self) {
         let (before, operands) = (narrow::<u32>(self.instrs.len()), narrow::<u32>(self.operands.len()));
         self.newest.resize(part.newest.len(), NOWHERE);
@@ -426,7 +425,7 @@ impl Builder {
         self.push(node, lane, Instr { first_operand, sources, sinks, len, phase: PhaseId16(self.phase) })
     }
 
-    /// Appends an instruction, whose operands were appended, to a lane.
+    /// Appends an instruction to a lane. Its operands were appended before.
     fn push(&mut self, node: NodeId, lane: u32, instr: Instr) -> InstrId {
         let id = InstrId::new(self.place_of.len());
         let at = match self.place_of.last() {

@@ -52,9 +52,9 @@ pub fn topological_with(
 /// then mostly read soon after it was written, and streams hold few elements. If there is a cycle, the order has only
 /// the instructions that can run, and `found` gets the cycle.
 ///
-/// The order results from a run at the coarsest granularity, which stores a few numbers per lane and sink and, of the
-/// edges, only the explicit dependencies. Once an instruction can run, other lanes cannot block it again. So all
-/// instructions run exactly if there is no cycle, in whatever order lanes are chosen.
+/// The order is that of a run at the coarsest granularity. The run stores a few numbers per lane and sink, and only the
+/// explicit dependencies among the edges. Once an instruction can run, other lanes cannot block it again. So if there
+/// is no cycle, all instructions run, whatever the order of lanes.
 pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
     let mut lanes = Lanes::new(schedule);
     let mut open: Vec<LaneId> = (0..schedule.lane_count()).map(LaneId::new).filter(|&l| lanes.can_run(l)).collect();
@@ -66,7 +66,7 @@ pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
             interrupt::poll();
             let top = open.len();
             lanes.run(lane, &mut open);
-            // Of the lanes woken together, the first one is to continue first.
+            // Of the lanes that one instruction woke, the first one continues first.
             open[top..].reverse();
         }
         let end = lanes.next[lane.index()].instr;
@@ -163,7 +163,7 @@ impl<'a> Lanes<'a> {
         &mut self.sinks[if self.one_sink_each { at..at + 1 } else { self.schedule.sink_rows(stream) }]
     }
 
-    /// Returns whether the next instruction of a lane can run. If not, registers the lane at the sink or instruction
+    /// Returns true if the next instruction of a lane can run. If not, registers the lane at the sink or instruction
     /// that it waits for.
     fn can_run(&mut self, lane: LaneId) -> bool {
         let schedule = self.schedule;

@@ -105,8 +105,8 @@ impl<'a> Needs<'a> {
         needs
     }
 
-    /// Returns the pieces of a stream's readers that an instruction's push to the stream reaches, if all of them pop
-    /// just what one instruction pushes; otherwise `None`.
+    /// Returns the instructions that pop the elements that an instruction pushes to the stream of operand `row`, one
+    /// for each sink. `None` unless each of them pops exactly these elements.
     fn readers(&self, row: usize, id: InstrId) -> Option<Vec<InstrId>> {
         let (stream, len) = (self.schedule.operand(row).stream()?, self.schedule.instr(id).len);
         let span = Span::new(self.flow.position(row), len);

@@ -22,7 +22,7 @@ pub enum Operand {
     Stream(StreamId),
 }
 
-/// An operand as stored in the table: 5 bytes without padding, not 8 as [`Operand`].
+/// An operand as stored in the table. It takes 5 bytes without padding; [`Operand`] takes 8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PackedOperand {
     kind: u8,
@@ -115,7 +115,7 @@ pub(crate) struct Instrs {
 }
 
 impl Instrs {
-    /// Appends an instruction; `known` has the index of each shape.
+    /// Appends an instruction. `known` has the index of each shape in `shapes`.
     #[inline]
     pub fn push(&mut self, instr: Instr, known: &mut FxHashMap<Instr, u32>) {
         let shape = Instr { first_operand: 0, ..instr };
@@ -129,7 +129,7 @@ impl Instrs {
         self.rows.push((instr.first_operand, at));
     }
 
-    /// Returns the index of each shape.
+    /// Returns the index of each shape in `shapes`.
     pub fn known(&self) -> FxHashMap<Instr, u32> {
         self.shapes.iter().copied().zip(0..).collect()
     }
@@ -140,8 +140,8 @@ impl Instrs {
 
     /// Returns the tables of instructions and operands with instruction `i` in row `to[i]`.
     pub fn sorted(&self, operands: &[PackedOperand], to: &[u32]) -> (Self, Vec<PackedOperand>) {
-        // Each lane fills its rows in ascending order, so the written memory stays in the cache. If the new rows were
-        // filled in order instead, they would be read from random addresses.
+        // Each lane fills its rows in ascending order, so the written memory stays in the cache. A loop over the new
+        // rows would read from random addresses instead.
         let mut rows = vec![(0, 0); self.len()];
         for (&to, &row) in to.iter().zip(&self.rows) {
             poll();
@@ -182,7 +182,7 @@ impl Instrs {
         (0..self.len()).map(|at| self.get(InstrId::new(at)))
     }
 
-    /// Returns the lengths of all shapes; a change applies to all instructions of the shape.
+    /// Returns the lengths of all shapes. A change of a length applies to all instructions of the shape.
     pub fn lens_mut(&mut self) -> impl Iterator<Item = &mut u32> {
         self.shapes.iter_mut().map(|shape| &mut shape.len)
     }
@@ -314,7 +314,7 @@ impl Schedule {
         Operands(&self.operands[self.operand_rows(id).1])
     }
 
-    /// Returns whether an instruction copies data within the memory of its node, unchanged; it may also send the data.
+    /// Returns true if an instruction copies data within the memory of its node, unchanged. It may also send the data.
     pub fn is_copy(&self, id: InstrId) -> bool {
         let is_local = |operand: Operand| !matches!(operand, Operand::Stream(_));
         self.sources(id).len() == 1 && self.sources(id).iter().all(is_local) && self.sinks(id).iter().any(is_local)
@@ -325,7 +325,7 @@ impl Schedule {
         self.operands[row].get()
     }
 
-    /// Returns whether each stream has one sink. Then row `k` of the sink table is that of stream `k`.
+    /// Returns true if each stream has one sink. Row `k` of the sink table then belongs to stream `k`.
     pub(crate) fn has_one_sink_each(&self) -> bool {
         let mut rows = self.streams.iter().enumerate();
         self.sinks.len() == self.streams.len() && rows.all(|(at, s)| s.first_sink as usize == at)

@@ -15,7 +15,8 @@ struct End {
 }
 
 impl End {
-    /// Adds an instruction that pushes or pops here; returns whether its lane differs from that of the previous one.
+    /// Adds an instruction that pushes or pops at this end. Returns true if its lane differs from that of the previous
+    /// instruction.
     fn pass(&mut self, lane: LaneId, len: u32) -> bool {
         self.passed += u64::from(len);
         self.lane.replace(lane).is_some_and(|before| before != lane)

@@ -50,7 +50,7 @@ const INFO: Info = Info {
 
 const MODES: [&str; 2] = ["leaders", "lanes"];
 
-/// A step: the parameter that names its algorithm, the algorithm without the parameter, and the collective.
+/// A step: the parameter that names its algorithm, the default algorithm, and the kind of collective.
 type Step = (&'static str, &'static str, Kind);
 
 const BROADCAST: Step = ("broadcast", "binomial", Kind::Broadcast);
@@ -333,7 +333,7 @@ fn among(kind: Kind) -> Step {
     ("among", default, kind)
 }
 
-/// Returns the steps inside nodes before and after the one among nodes, if ranks are lanes.
+/// Returns the steps inside nodes, before and after the step among nodes, if ranks are lanes.
 fn inside(kind: Kind) -> [Step; 2] {
     let before = match kind {
         Kind::Broadcast => ("scatter", "binomial", Kind::Scatter),

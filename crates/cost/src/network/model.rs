@@ -38,8 +38,8 @@ use super::{
     ways::KnownWays,
 };
 
-/// The most messages that are routed for one predicted time; of more messages, only every n-th flow or exchange is
-/// routed.
+/// The most messages that are routed for one predicted time. If there are more messages, only every n-th flow or
+/// exchange is routed.
 const MOST_ROUTED: u64 = 1 << 21;
 
 /// The ranks whose messages are followed to estimate the links that all messages of a flow cross.

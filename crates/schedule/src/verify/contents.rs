@@ -423,8 +423,8 @@ impl<C: Contributions> Machine<'_, C> {
         })
     }
 
-    /// Names the results that all ranks must have. Returns the name, and true if all later ranks have the same contents
-    /// and the same requirements.
+    /// Adds the results that all ranks must have to the name. Returns the name, and true if all later ranks have the
+    /// same contents and the same requirements.
     fn name_and_compare(
         &self,
         name: Name,
@@ -447,7 +447,7 @@ impl<C: Contributions> Machine<'_, C> {
         if self.schedule.instr_count() < LONG { (named(), alike()) } else { parallel::both(named, alike) }
     }
 
-    /// Compares the output of a rank with a requirement, and appends its expressions to `classes`. `alike` are the
+    /// Compares the output of a rank with a requirement, and appends its expressions to `classes`. `alike` holds the
     /// expressions of another rank whose output meets the same requirements.
     fn compare(
         &mut self,

@@ -140,7 +140,7 @@ fn clashes(
         let (len, lane) = (schedule.instr(instr).len, flow.lane_of(instr));
         for (operands, writes) in [(schedule.sources(instr), false), (schedule.sinks(instr), true)] {
             for (buffer, span) in operands.iter().filter_map(|o| o.slice(len)) {
-                // No instruction writes to the input.
+                // No instruction writes to the input, so the input needs no check.
                 if buffer > 0 {
                     let before = clashes.len();
                     let access = Access { instr, lane, span, writes };

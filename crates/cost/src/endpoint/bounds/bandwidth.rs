@@ -14,7 +14,7 @@ use crate::{Bound, Time};
 /// `received` bytes. `None` for a barrier.
 pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
-    // However the ranks share the elements of `transfers` vectors, some rank sends at least this many whole elements.
+    // Whatever the division of the work, some rank sends at least this many whole elements of `transfers` vectors.
     let share = |transfers: u64| (n * transfers).div_ceil(others + 1);
     let (sent, received) = match c.kind {
         // A rank other than the root of a reduce, and not the last of a scan, sends its whole vector.

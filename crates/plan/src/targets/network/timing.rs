@@ -1,9 +1,9 @@
 //! The times of candidates: from closed forms, from the timetable of messages, or from packets.
 //!
-//! The default model simulates packets only to check its choice. A candidate whose time is too short is ranked first,
-//! so the best candidate is timed again by the next finer model until no finer model changes it. Candidates timed by
-//! messages that are close behind the best are simulated too; the others keep their times. With the model `packets`,
-//! candidates without a simulation rank last, because predictions and simulations are not comparable.
+//! The default model simulates packets only to check its choice. A candidate whose time is too short is ranked first.
+//! So the best candidate is timed again by the next finer model, until no finer model changes the choice. Candidates
+//! that are timed by messages and close behind the best are simulated too. All others keep their times. With the model
+//! `packets`, candidates without a simulation rank last, because predictions and simulations are not comparable.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
 use unisono_base::{Diagnostics, limits};
@@ -19,7 +19,7 @@ use crate::{
     candidates::{TIMING, build},
 };
 
-/// The most instructions of a candidate without a closed form that is ranked; its timing takes part of a second.
+/// The most instructions of a candidate without a closed form that is ranked. Its timing takes a fraction of a second.
 pub(super) const MOST_RANKED: u64 = 1 << 18;
 
 /// [`MOST_RANKED`] for a candidate that reduces in switches: its messages are cheaper to time, because each uses one
@@ -29,7 +29,8 @@ pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 /// The most instructions of a candidate with exchanges in closed form that is timed by its messages instead.
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
-/// The most instructions with which trees are timed by messages; their closed form ignores packets in buffers.
+/// The most instructions of a candidate with trees that is timed by its messages. The closed form of trees ignores
+/// packets in buffers.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
 
 /// The steps of a link that a routed message crosses, which its latency and the loads of links follow.
