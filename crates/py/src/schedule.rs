@@ -63,6 +63,9 @@ impl Schedule {
     }
 }
 
+/// The text of a schedule, and its origin.
+type Pickled<'py> = (Bound<'py, PyString>, String);
+
 #[pymethods]
 impl Schedule {
     /// Reads the text form; `origin` names the file in errors.
@@ -312,13 +315,13 @@ impl Schedule {
     }
 
     /// Returns the call with which pickle rebuilds the schedule from its text, also in another process.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyString>, &str))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
         let lost = if self.expected.is_some() {
             "messages that are not a collective; build it in the other process"
         } else if self.file.blocks.is_some() {
             "the thread blocks of a plan for GPUs; send the plan, and import it in the other process"
         } else {
-            return Ok((py.get_type::<Self>().getattr("parse")?, (self.to_text(py)?, self.origin())));
+            return Ok((py.get_type::<Self>().getattr("parse")?, (self.to_text(py)?, self.origin().to_owned())));
         };
         Err(PyTypeError::new_err(format!("a Schedule is pickled as its text, which does not hold {lost}")))
     }
