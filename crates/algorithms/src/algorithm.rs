@@ -377,6 +377,12 @@ pub trait Algorithm: Sync {
         vec![Params::new()]
     }
 
+    /// Returns the parameters that a plan compares if the user names the algorithm, among them some that take long to
+    /// find or to time.
+    fn candidates_if_named(&self, case: &Case) -> Vec<Params> {
+        self.candidates(case)
+    }
+
     /// Returns the parameters for pieces of about half the length, and for pieces of twice the length. `None` if the
     /// algorithm has no such parameter or the length is at its limit. A plan starts from its best candidate and changes
     /// the length in one direction as long as the time falls.

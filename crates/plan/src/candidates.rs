@@ -41,9 +41,9 @@ pub enum TimeSource {
     Registers,
     /// A simulation of the schedule by the machine's model.
     Simulated,
-    /// For a target with thread blocks: a simulation of the draft of the file, in coarse packets. On a network: the
-    /// time by messages, multiplied by the least quotient of simulated time and time by messages that was found for the
-    /// same algorithm.
+    /// For a target with thread blocks: a simulation of the draft of the file, in coarse packets. On a network: a
+    /// simulation of the schedule in coarse packets, or the time by messages, multiplied by the least quotient of
+    /// simulated time and time by messages that was found for the same algorithm.
     Estimated,
 }
 
@@ -106,18 +106,22 @@ pub(crate) fn build(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> 
 /// Returns the algorithms that support a case, with the parameters that are worth ranking. Each candidate gets the
 /// parameters `wanted`. Candidates with other values of these parameters, or without one of them, are left out.
 pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
-    candidates_among(case, wanted, |_| true)
+    candidates_among(case, wanted, false, |_| true)
 }
 
-/// Returns the candidates of [`candidates`] whose algorithm a predicate accepts.
+/// Returns the candidates of [`candidates`] whose algorithm a predicate accepts, with those that only a plan of a
+/// `named` algorithm tries.
 pub(crate) fn candidates_among(
     case: &Case,
     wanted: &Params,
+    named: bool,
     is_among: impl Fn(&dyn Algorithm) -> bool,
 ) -> Vec<(&'static dyn Algorithm, Params)> {
     let makes = |a: &&'static dyn Algorithm| a.info().collectives.contains(&case.collective.kind) && is_among(*a);
-    let of =
-        |algorithm: &'static dyn Algorithm| algorithm.candidates(case).into_iter().map(move |one| (algorithm, one));
+    let of = |algorithm: &'static dyn Algorithm| {
+        let params = if named { algorithm.candidates_if_named(case) } else { algorithm.candidates(case) };
+        params.into_iter().map(move |one| (algorithm, one))
+    };
     let listed: Vec<(&'static dyn Algorithm, Params)> =
         algorithms().into_iter().filter(makes).inspect(|_| interrupt::check()).flat_map(of).collect();
     // Support is checked in parallel, because the check of some algorithms searches for trees or rates.
@@ -313,21 +317,26 @@ pub(crate) struct Dropped {
 }
 
 /// For each algorithm, the least quotient, at least 1, of the time by packets and the time by messages. For other
-/// parameters of the same algorithm, the time by messages is expected to be too short by this factor.
+/// parameters of the same algorithm, the time by messages is expected to be too short by this factor. Candidates with
+/// other pieces are not, because pieces prevent the full buffers for which packets wait.
 #[derive(Default)]
-struct Factors(BTreeMap<&'static str, f64>);
+struct Factors(BTreeMap<(&'static str, Option<String>), f64>);
 
 impl Factors {
+    fn key(one: &Timed) -> (&'static str, Option<String>) {
+        (one.algorithm.name(), one.params.get("pieces").map(str::to_owned))
+    }
+
     fn learn(&mut self, one: &Timed, finer: Time) {
         if one.source == TimeSource::Messages {
             let factor = (finer.seconds / one.time.seconds).max(1.0);
-            self.0.entry(one.algorithm.name()).and_modify(|least| *least = least.min(factor)).or_insert(factor);
+            self.0.entry(Self::key(one)).and_modify(|least| *least = least.min(factor)).or_insert(factor);
         }
     }
 
     fn expected(&self, one: &Timed) -> f64 {
         let is_coarse = one.source == TimeSource::Messages;
-        let factor = self.0.get(one.algorithm.name()).filter(|_| is_coarse).copied().unwrap_or(1.0);
+        let factor = self.0.get(&Self::key(one)).filter(|_| is_coarse).copied().unwrap_or(1.0);
         one.time.seconds * factor
     }
 

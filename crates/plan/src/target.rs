@@ -78,7 +78,7 @@ pub trait Target: Send + Sync {
         only: Option<&str>,
     ) -> Vec<(&'static dyn Algorithm, Params)> {
         let is_among = |algorithm: &dyn Algorithm| only.is_none_or(|only| algorithm.name() == only);
-        candidates::candidates_among(&self.case(collective), wanted, is_among)
+        candidates::candidates_among(&self.case(collective), wanted, only.is_some(), is_among)
     }
 
     /// Returns true if timing takes so long that the candidate is timed only if it is the only algorithm that the user

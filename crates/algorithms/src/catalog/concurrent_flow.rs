@@ -61,6 +61,9 @@ const CHUNKS_ALIKE: [u32; 2] = [1, 4];
 const FEW: u32 = 4;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
 const MOST_MESSAGES_OF_ONE: u32 = 1 << 14;
+/// If not every plan tries the trees of a network, the most product of chunks, ranks and links of more than one chunk
+/// that a plan of the named algorithm considers: some seconds of CPU time.
+const MOST_SEARCHED: u64 = 1 << 20;
 const BATCHES: [u32; 2] = [4, 16];
 const BATCHES_OF_ONE: [u32; 3] = [1, 4, 16];
 /// The most ranks for which a plan considers more than one chunk, unless all ranks are roots and see the same network.
@@ -343,8 +346,12 @@ impl RankAlgorithm for ConcurrentFlow {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let roots = roots(case);
-        let Some(fabric) = case.fabric().filter(|fabric| fabric.scatters_quickly(roots)) else { return Vec::new() };
+        let is_quick = case.fabric().is_some_and(|fabric| fabric.scatters_quickly(roots(case)));
+        if is_quick { self.candidates_if_named(case) } else { Vec::new() }
+    }
+
+    fn candidates_if_named(&self, case: &Case) -> Vec<Params> {
+        let (roots, Some(fabric)) = (roots(case), case.fabric()) else { return Vec::new() };
         let c = &case.collective;
         let batches: &[u32] = if roots == Roots::All { &BATCHES } else { &BATCHES_OF_ONE };
         let counts: &[u32] = match (roots == Roots::All, c.ranks > MOST_CUT) {
@@ -354,9 +361,12 @@ impl RankAlgorithm for ConcurrentFlow {
             (false, false) => &CHUNKS_OF_ONE,
         };
         let all = c.ranks.max(2) - 1;
+        let size = u64::from(c.ranks) * fabric.graph().arcs().len() as u64;
+        let is_found =
+            |chunks: u32| chunks == 1 || fabric.scatters_quickly(roots) || u64::from(chunks) * size <= MOST_SEARCHED;
         let is_listed = |chunks: u32| {
             let is_worth = chunk_bytes(case, chunks) >= LEAST_BYTES_OF_ONE && chunks * all <= MOST_MESSAGES_OF_ONE;
-            chunks <= c.elements.max(1) && (roots == Roots::All || chunks <= FEW || is_worth)
+            chunks <= c.elements.max(1) && (roots == Roots::All || chunks <= FEW || is_worth) && is_found(chunks)
         };
         let mut found = Vec::new();
         for chunks in counts.iter().copied().filter(|&chunks| is_listed(chunks)) {

@@ -68,6 +68,11 @@ pub trait RankAlgorithm: Sync {
         vec![Params::new()]
     }
 
+    /// Returns the settings of a named algorithm; see [`Algorithm::candidates_if_named`].
+    fn candidates_if_named(&self, case: &Case) -> Vec<Params> {
+        self.candidates(case)
+    }
+
     /// Returns the parameters for shorter and for longer pieces; see [`Algorithm::recut`].
     fn recut(&self, _case: &Case, _params: &Params) -> [Option<Params>; 2] {
         [None, None]
@@ -129,6 +134,10 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
         self.0.candidates(case)
+    }
+
+    fn candidates_if_named(&self, case: &Case) -> Vec<Params> {
+        self.0.candidates_if_named(case)
     }
 
     fn recut(&self, case: &Case, params: &Params) -> [Option<Params>; 2] {

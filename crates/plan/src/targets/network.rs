@@ -119,7 +119,7 @@ const WORTH: f64 = 4.0;
 /// The most simulator steps of all candidates that the model `packets` simulates (about 10 s). The best candidate is
 /// always simulated.
 const MOST_STEPS: u128 = 1 << 32;
-/// The least simulator steps of an instruction. Half of the instructions send a packet.
+/// The least simulator steps of an instruction: it is built, and half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
 
 /// The most simulator steps for which the schedule of a candidate with a closed form is built for a timetable.
@@ -136,8 +136,8 @@ const FEW_SEND_MACHINES: &str = "candidates whose source is exchanges or trees m
     accelerator sends fewer messages at a time (send_machines) than it has links, which closed forms leave out and \
     simulations count";
 
-const NOT_CHECKED: &str = "packets were not simulated to check the choice, because that takes long; another candidate \
-    may be faster by packets (--model packets simulates)";
+const NOT_CHECKED: &str = "packets were not simulated, because that takes long: if they fill buffers, times are up to \
+    about twice as long, and another candidate may be faster (--model packets simulates)";
 
 const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked last: they are predicted to take over 4 \
     times as long as the best, or their simulation would take too long";
@@ -207,7 +207,7 @@ impl Target for OnNetwork {
                 self.packet_time(interconnect, on, algorithm.name(), &mut left)
             });
             match simulated {
-                Ok(Some(time)) => (one.time, one.source) = (time, TimeSource::Simulated),
+                Ok(Some(found)) => (one.time, one.source) = found,
                 // Closed forms also give times of schedules that are too large to build.
                 Ok(None) | Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
                 }
@@ -245,8 +245,8 @@ impl Target for OnNetwork {
         *left = most.unwrap_or(0);
         Ok(match simulated {
             None => Refined::TooLarge,
-            Some(time) if (time.seconds / best.time.seconds - 1.0).abs() <= AGREES => Refined::Agrees,
-            Some(time) => Refined::Finer(time, TimeSource::Simulated),
+            Some((time, _)) if (time.seconds / best.time.seconds - 1.0).abs() <= AGREES => Refined::Agrees,
+            Some((time, source)) => Refined::Finer(time, source),
         })
     }
 
@@ -300,8 +300,8 @@ impl Target for OnNetwork {
         let (time, source) = match &self.model {
             Model::Links | Model::DataSheet => (self.schedule_time(schedule, placement, name)?, TimeSource::Messages),
             Model::Packets(interconnect) => {
-                let time = self.packet_time(interconnect, (schedule, placement), name, &mut None)?;
-                (time.expect("the first is simulated"), TimeSource::Simulated)
+                let found = self.packet_time(interconnect, (schedule, placement), name, &mut None)?;
+                found.expect("the first is simulated")
             }
         };
         Ok(Prediction::new(time, source, schedule_terms(schedule).ok()))

@@ -104,8 +104,7 @@ fn the_best_closed_forms_are_checked_by_messages() {
     assert_ne!(plan.best().algorithm.name(), "swing");
 }
 
-/// A named candidate is checked like the best candidate of a plan: by packets or, if it has a closed form, by its
-/// messages.
+/// A named candidate is checked like the best candidate of a plan: by packets, also if it has a closed form.
 #[test]
 fn named_candidates_are_checked_like_the_best() {
     let mesh = Machine::preset("hyperx2d-small").unwrap();
@@ -125,7 +124,7 @@ fn named_candidates_are_checked_like_the_best() {
         }
     }
     let large = Machine::preset("hx2mesh-small").unwrap();
-    assert_eq!(named(&large, Part::All, 16 << 20, "swing", None).0, TimeSource::Messages);
+    assert_eq!(named(&large, Part::All, 16 << 20, "swing", None).0, TimeSource::Simulated);
 }
 
 /// A received message occupies its host when it arrives, not when it is summed. Predictions for hosts with many waiting

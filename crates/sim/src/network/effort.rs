@@ -6,7 +6,7 @@ use unisono_base::{
     TaskId,
     interrupt::poll,
     limits::{self, OverLimit},
-    mix, narrow,
+    mix, narrow, rounded,
 };
 use unisono_lower::tasks::{Kind, TaskGraph};
 use unisono_machine::network::Header;
@@ -14,22 +14,24 @@ use unisono_machine::network::Header;
 use super::{Interconnect, SimError, packets, regions};
 use crate::endpoint::engine;
 
-/// Steps to simulate a packet, and steps to create a queue: measured with alltoalls on HammingMeshes.
-const STEPS_A_PACKET: u128 = 400;
+/// Steps to simulate a hop of a packet and a message, and to create a queue. A hop takes 110 to 200 ns on meshes of 16
+/// and 64 ranks, and 330 ns on HammingMeshes of 1,024 accelerators, at 1 to 4 ns a step.
+const STEPS_A_HOP: f64 = 80.0;
+const STEPS_A_MESSAGE: u128 = 400;
 const STEPS_A_QUEUE: u128 = 8;
 /// Packet-hops simulated per CPU second, for alltoalls on HammingMeshes of 1,024 accelerators
 /// (benches/results/networks.csv).
 const HOPS_A_SECOND: f64 = 3e6;
 /// Bytes of a message's send and receive, in the task graph and in the tables of the ranks.
 const TRAFFIC_BYTES_A_MESSAGE: u128 = 128;
-/// Number of pairs of accelerators in the sample from which hops are estimated.
+/// Number of pairs of accelerators, or of sends of a task graph, in the sample from which hops are estimated.
 const SAMPLED_PAIRS: u64 = 256;
 /// Greatest number of hops counted for a path.
 const MOST_HOPS: u32 = 1 << 10;
 
 /// Returns an error if the run needs more memory or steps than the limits allow.
-pub(super) fn admit(graph: &TaskGraph, interconnect: &Interconnect, jobs: u32) -> Result<(), SimError> {
-    let (bytes, steps) = effort(graph, interconnect)?;
+pub(super) fn admit(graph: &TaskGraph, interconnect: &Interconnect, places: &[u32], jobs: u32) -> Result<(), SimError> {
+    let Effort { bytes, steps, .. } = effort(graph, interconnect, places)?;
     let tasks = graph.task_count() as u64;
     // Each message may also be recorded at its receiver; there are no more messages than tasks.
     let more = of_more_threads(jobs, tasks, tasks, interconnect);
@@ -46,14 +48,29 @@ fn of_more_threads(jobs: u32, tasks: u64, messages: u64, interconnect: &Intercon
     more * (of_plane + of_messages + engine::TASK_BYTES * u128::from(tasks) + engine::RANK_BYTES * ranks)
 }
 
-/// Returns the bytes and the elementary steps of a run, estimated from the number of its packets.
+/// The estimated effort of a run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Effort {
+    pub bytes: u128,
+    /// Elementary steps of the run.
+    pub steps: u128,
+    /// The mean number of packets of a message.
+    pub packets_a_message: f64,
+}
+
+/// Estimates the effort of a run from the number of its packets, and from the hops of a sample of its messages. Rank k
+/// is on node `places[k]`, or on accelerator k if `places` is empty.
 ///
 /// # Errors
 /// Returns an error if a message has more packets than can be numbered.
-pub fn effort(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(u128, u128), SimError> {
-    let (mut packets, mut sends) = (0_u128, 0_u128);
-    for task in 0..narrow::<u32>(graph.task_count()) {
+pub fn effort(graph: &TaskGraph, interconnect: &Interconnect, places: &[u32]) -> Result<Effort, SimError> {
+    let (mut packets, mut sends, mut sampled, mut hops) = (0_u128, 0_u128, 0.0, 0.0);
+    let place = |rank: u32| places.get(rank as usize).copied().unwrap_or(rank);
+    // About half of the tasks are sends.
+    let every = (graph.task_count() as u64 / (2 * SAMPLED_PAIRS)).max(1);
+    for (rank, task) in (0..graph.rank_count()).flat_map(|rank| graph.tasks(rank).map(move |task| (rank, task))) {
         poll();
+        let draw = mix(u64::from(task));
         let task = graph.task(TaskId(task));
         if task.kind == Kind::Send {
             let of_message = packets_of(task.amount, interconnect);
@@ -66,10 +83,19 @@ pub fn effort(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(u128, u
             }
             packets += u128::from(of_message);
             sends += 1;
+            if draw.is_multiple_of(every) {
+                sampled += of_message as f64;
+                hops += of_message as f64 * f64::from(hops_of(interconnect, place(rank), place(task.peer), draw));
+            }
         }
     }
     let (bytes, steps) = tables(interconnect);
-    Ok((bytes + packets::MESSAGE_BYTES * sends, steps + STEPS_A_PACKET * packets))
+    let hops = if sampled > 0.0 { packets as f64 * hops / sampled } else { packets as f64 };
+    Ok(Effort {
+        bytes: bytes + packets::MESSAGE_BYTES * sends,
+        steps: steps + STEPS_A_MESSAGE * sends + u128::from(rounded(STEPS_A_HOP * hops)),
+        packets_a_message: packets as f64 / sends.max(1) as f64,
+    })
 }
 
 /// Returns the number of packets of a message on the simulated plane.
@@ -106,13 +132,14 @@ impl TrafficEstimate {
     pub fn new(messages: u64, bytes: u64, jobs: u32, interconnect: &Interconnect) -> Self {
         let packets = u128::from(messages) * u128::from(packets_of(bytes, interconnect));
         let (of_tables, steps) = tables(interconnect);
+        let hops = packets as f64 * mean_hops(interconnect);
         Self {
             packets,
-            hops: packets as f64 * mean_hops(interconnect),
+            hops,
             bytes: of_tables
                 + (TRAFFIC_BYTES_A_MESSAGE + packets::MESSAGE_BYTES) * u128::from(messages)
                 + of_more_threads(jobs, messages.saturating_mul(2), messages, interconnect),
-            steps: steps + STEPS_A_PACKET * packets,
+            steps: steps + STEPS_A_MESSAGE * u128::from(messages) + u128::from(rounded(STEPS_A_HOP * hops)),
         }
     }
 
@@ -158,8 +185,12 @@ fn mean_hops(interconnect: &Interconnect) -> f64 {
 }
 
 /// Returns the number of hops of one packet that takes a random one of the hops that the routing offers at each node.
+/// Messages of switches go over one link.
 fn hops_of(interconnect: &Interconnect, from: u32, to: u32, random: u64) -> u32 {
     let Interconnect { plane, routing, .. } = interconnect;
+    if from.max(to) >= plane.accelerators() {
+        return 1;
+    }
     let way = routing.choose(from, to, random);
     let (mut at, mut vc, mut offered) = (from, 0, Vec::new());
     for hops in 0..MOST_HOPS {

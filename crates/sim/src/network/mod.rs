@@ -67,7 +67,7 @@ use unisono_machine::{
     network::{Link, MOST_SIMULATED_CHANNELS, MachinesPer, Network, Plane, Routing, Speed, Switches},
 };
 
-pub use effort::{TrafficEstimate, effort};
+pub use effort::{Effort, TrafficEstimate, effort};
 
 use crate::endpoint::{self, engine};
 pub use crate::endpoint::{SimError, Stuck, TraceEvent};
@@ -133,6 +133,12 @@ impl Timing {
         }
     }
 
+    /// Makes packets `factor` times as long in buffers of the same size, for faster simulations.
+    pub fn coarsen(&mut self, factor: u32) {
+        self.packet_bytes = self.packet_bytes.saturating_mul(factor);
+        self.places = (self.places / factor).max(1);
+    }
+
     /// Returns the bytes of a message on each of `planes` planes, which share its data.
     #[inline]
     pub fn bytes_on_plane(&self, bytes: u64, planes: u64) -> u64 {
@@ -147,6 +153,7 @@ impl Timing {
 }
 
 /// A network on which packets can be simulated.
+#[derive(Clone)]
 pub struct Interconnect {
     pub plane: Plane,
     pub routing: Arc<dyn Routing>,
@@ -299,7 +306,7 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
             return no(what, format!("{ps} ps"), format!("at most {MOST_PS} ps"));
         }
     }
-    effort::admit(graph, interconnect, options.jobs)
+    effort::admit(graph, interconnect, &options.places, options.jobs)
 }
 
 /// Greatest time that a packet, a link or a host may take, in picoseconds: 13 days.

@@ -349,7 +349,7 @@ impl<'a> Expansion<'a> {
             rest.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty())?.parse::<u64>().ok()
         });
         if count.is_none() {
-            self.unknown(i, "while of unknown length, its body counted once")?;
+            self.unknown(i, "while of unknown length, counted once")?;
         }
         for _ in 0..count.unwrap_or(1) {
             poll();

@@ -81,7 +81,7 @@ fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
     let (target, collective) = (&problem.target, problem.collective);
     let case = target.case(collective);
     let mut best: Option<Timed> = None;
-    for (algorithm, params) in candidates_among(&case, &Params::new(), |algorithm| algorithm.name() != FOREST) {
+    for (algorithm, params) in candidates_among(&case, &Params::new(), false, |algorithm| algorithm.name() != FOREST) {
         check();
         let is_closed = matches!(algorithm.profile(&case, &params), Some(Profile::Exchanges(_) | Profile::Rounds(_)));
         if is_closed || !target.simulates(algorithm) || target.is_slow(collective, algorithm, &params) {

@@ -1,7 +1,7 @@
 //! Compares estimates of traffic with simulated runs.
 
 use unisono_lower::tasks::pattern;
-use unisono_sim::network::{Options, TrafficEstimate, run};
+use unisono_sim::network::{Options, TrafficEstimate, effort, run};
 
 use super::common::{TOPOLOGIES, interconnect};
 
@@ -17,6 +17,24 @@ fn an_alltoall_has_the_packets_and_about_the_hops_of_its_estimate() {
         assert_eq!(estimate.packets, u128::from(found.packets), "{topology}");
         let ratio = estimate.hops / found.hops as f64;
         assert!((0.85..1.15).contains(&ratio), "{topology}: {ratio}");
+    }
+}
+
+/// The steps of a run are proportional to its hops, on short and on long paths: 80 steps a hop.
+#[test]
+fn the_steps_of_a_run_are_those_of_its_hops() {
+    for topology in TOPOLOGIES.iter().copied().chain(["name = 'mesh'\ndims = [1, 40]", "name = 'torus'\ndims = [8, 8]"])
+    {
+        let net = interconnect(topology);
+        let [few, many] = [10_000, 50_000].map(|bytes| {
+            let graph = pattern::linear_alltoall(net.plane.accelerators(), bytes).unwrap();
+            let hops = run(&graph, &net, &Options::default()).unwrap().hops;
+            let effort = effort(&graph, &net, &[]).unwrap();
+            assert_eq!(effort.packets_a_message, (bytes / 1000) as f64);
+            (effort.steps as f64, hops as f64)
+        });
+        let steps = (many.0 - few.0) / (many.1 - few.1);
+        assert!((60.0..100.0).contains(&steps), "{topology}: {steps}");
     }
 }
 
