@@ -5,10 +5,10 @@
 
 use unisono_algorithms::Params;
 use unisono_lower::{File, Placed, VerifiedFile};
-use unisono_plan::{Plan, Problem, RunOptions, TimeSource, Timed, plan, simulate};
+use unisono_plan::{Part, Plan, Problem, Request, RunOptions, TimeSource, Timed, plan, simulate};
 use unisono_schedule::verify::Method;
 
-use crate::common::problems::{Drawn, on_endpoints, on_networks, on_reducing_switches, on_wafers};
+use crate::common::problems::{Drawn, on_endpoints, on_full_buffers, on_networks, on_reducing_switches, on_wafers};
 
 /// The largest quotient of the choice's time and the best candidate's.
 const MOST: f64 = 1.05;
@@ -108,6 +108,57 @@ fn choices_on_endpoints_are_near_the_best() {
 #[test]
 fn choices_on_networks_are_near_the_best() {
     check_all(on_networks, 140, 0.025);
+}
+
+#[test]
+fn alltoalls_that_fill_buffers_are_near_the_best() {
+    check_all(on_full_buffers, 0, 0.025);
+}
+
+/// The model `packets` chooses the best of the candidates that the default model lists first, and a named algorithm has
+/// the parameters of its best listed candidate or better ones.
+#[test]
+fn named_models_and_algorithms_are_no_worse_than_listed_ones() {
+    for seed in if crate::soak::is_on() { 0..200 } else { 20..24 } {
+        let drawn = on_full_buffers(seed);
+        let listed = plan(drawn.problem().unwrap(), None, &Params::new()).unwrap();
+        let request =
+            Request { model: Some("packets"), ..Request::new(drawn.kind, &drawn.machine, Part::All, drawn.elements) };
+        let packets = plan(Problem::new(&request).unwrap(), None, &Params::new()).unwrap();
+        let of_packets = simulated(&packets.problem, packets.best()).unwrap();
+        let mut names = std::collections::BTreeSet::new();
+        for one in &listed.candidates[..listed.candidates.len().min(6)] {
+            let own = simulated(&listed.problem, one).unwrap();
+            assert!(of_packets <= own * 1.01, "{seed}: {of_packets}, {} {} {own}", one.algorithm.name(), one.params);
+            if names.insert(one.algorithm.name()) {
+                let named = plan(drawn.problem().unwrap(), Some(one.algorithm.name()), &Params::new()).unwrap();
+                let found = simulated(&named.problem, named.best()).unwrap();
+                assert!(
+                    found <= own * MOST,
+                    "{seed}: {} {} {found}, {} {own}",
+                    one.algorithm.name(),
+                    named.best().params,
+                    one.params
+                );
+            }
+        }
+    }
+}
+
+/// A simulation that takes too many steps has coarse packets: the time of the plan is that of packets all the same.
+#[test]
+fn coarse_packets_give_the_time_of_packets() {
+    let mut drawn = on_full_buffers(0);
+    for topology in ["mesh", "torus"] {
+        let machine = drawn.machine.with_value("topology.name", &format!("'{topology}'")).unwrap();
+        drawn.machine =
+            machine.with_value("topology.dims", "[3, 4]").unwrap().with_value("packet_bytes", "512").unwrap();
+        drawn.elements = 1 << 21;
+        let linear = plan(drawn.problem().unwrap(), Some("linear"), &Params::new()).unwrap();
+        let own = simulated(&linear.problem, linear.best()).unwrap();
+        assert_eq!(linear.best().source, TimeSource::Estimated);
+        assert!((linear.best().time.seconds / own - 1.0).abs() < 0.07, "{} {own}", linear.best().time.seconds);
+    }
 }
 
 #[test]

@@ -103,6 +103,7 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
         let values: &[&str] = match param.name {
             "segment" => &["1", "40", "100"],
             "blocks" => &["1", "2", "7"],
+            "pieces" => &["1", "3"],
             "radix" => &["3", "5"],
             "ways" => &["1", "2", "3", "4", "40"],
             "root" => &["middle"],

@@ -242,6 +242,30 @@ pub fn on_networks(seed: u64) -> Drawn {
     drawn(&mut draws, (machine, Part::All, ranks), &collectives(), bytes)
 }
 
+/// Draws an alltoall on a mesh or a torus. Its blocks have an eighth to 16 times the bytes of a buffer, so that many
+/// fill the buffers of the busiest links.
+pub fn on_full_buffers(seed: u64) -> Drawn {
+    let mut draws = Draws(mix(seed));
+    let (name, dims, ranks) = draws.of(&[
+        ("mesh", "4, 4", 16),
+        ("mesh", "3, 5", 15),
+        ("mesh", "2, 2, 3", 12),
+        ("mesh", "7", 7),
+        ("torus", "4, 4", 16),
+        ("torus", "3, 6", 18),
+        ("torus", "3, 4", 12),
+        ("torus", "9", 9),
+    ]);
+    let text = format!(
+        "name = 'drawn'\nkind = 'network'\nplanes = 1\nlink_gbps = 360\nlink_latency_ns = 500\ninput_latency_ns = 0\n\
+         output_latency_ns = 0\npacket_bytes = 8192\nbuffer_bytes = 262144\nsend_machines = {}\n\
+         send_machines_per = 'link'\n[topology]\nname = '{name}'\ndims = [{dims}]\n",
+        draws.of(&[1, 2, 4]),
+    );
+    let bytes = draws.between(32768.0, 4_194_304.0) as u64 * ranks;
+    drawn(&mut draws, (Machine::from_toml(&text, "drawn").unwrap(), Part::All, ranks), &[Kind::Alltoall], bytes)
+}
+
 /// Draws a problem on a row or a grid of PEs.
 pub fn on_wafers(seed: u64) -> Drawn {
     let mut draws = Draws(mix(seed));
