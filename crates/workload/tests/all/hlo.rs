@@ -246,9 +246,11 @@ fn loops_are_expanded_by_their_known_count() {
     let after: Vec<Vec<u32>> = nodes(&module(&body, &entry(known))).into_iter().map(|node| node.after).collect();
     assert_eq!(after, [vec![], vec![0], vec![1], vec![2], vec![3], vec![4]]);
     let unknown = module(&body, &entry(""));
-    assert!(refused(&unknown).contains(
-        "the time of 'while of unknown length, counted once' is not known; without --strict it is counted"
-    ));
+    assert!(
+        refused(&unknown).contains(
+            "the time of 'while of unknown length, counted once' is not known; without --strict it is counted"
+        )
+    );
     let graph = hlo::read(&unknown, "m.hlo", false).unwrap();
     assert_eq!((graph.classes[0].nodes.len(), graph.unknown["while of unknown length, counted once"]), (2, 1));
     let endless = known.replace("\"3\"", "\"99999999999\"");

@@ -31,8 +31,9 @@ pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 /// The most instructions of a candidate with exchanges in closed form that is timed by its messages instead.
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
-/// A simulation in the machine's own packets takes at most this fraction (1/2) of the remaining steps, so that others
-/// can follow. A simulation in coarse packets takes at most `SHARE_OF_COARSE`, if its packets are not too coarse.
+/// A simulation in the machine's own packets takes at most the remaining steps divided by this, so that others can
+/// follow; a simulation in coarse packets at most the steps divided by `SHARE_OF_COARSE`, unless its packets would be too
+/// coarse.
 const SHARE_OF_FINE: u128 = 2;
 const SHARE_OF_COARSE: u128 = 8;
 /// The least number of coarse packets that a buffer holds, and the least mean number of coarse packets in a message. On
