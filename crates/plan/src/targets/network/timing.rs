@@ -32,8 +32,8 @@ pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
 /// A simulation in the machine's own packets takes at most the remaining steps divided by this, so that others can
-/// follow; a simulation in coarse packets at most the steps divided by `SHARE_OF_COARSE`, unless its packets would be too
-/// coarse.
+/// follow. A simulation in coarse packets takes at most the steps divided by `SHARE_OF_COARSE`, unless its packets would
+/// be too coarse.
 const SHARE_OF_FINE: u128 = 2;
 const SHARE_OF_COARSE: u128 = 8;
 /// The least number of coarse packets that a buffer holds, and the least mean number of coarse packets in a message. On
@@ -72,9 +72,10 @@ fn ranks_of_box(part: &NetworkPart) -> Option<u32> {
 }
 
 impl OnNetwork {
-    /// Times a schedule by the packet simulator, and subtracts the steps of the simulation from `left`. If it takes more
-    /// than half of `left`, the simulation has coarse packets, whose times are estimates; `None` if these take more than
-    /// `left`. If `left` is `None`, the simulation is not limited, and `left` becomes the remainder of [`MOST_STEPS`].
+    /// Times a schedule by the packet simulator, and subtracts the steps of the simulation from `left`. If it takes
+    /// more than half of `left`, the simulation has coarse packets, whose times are estimates; `None` if these take
+    /// more than `left`. If `left` is `None`, the simulation is not limited, and `left` becomes the remainder of
+    /// [`MOST_STEPS`].
     pub(super) fn packet_time(
         &self,
         interconnect: &Interconnect,
