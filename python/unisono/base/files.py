@@ -145,8 +145,8 @@ def read_text(
 ) -> str:
     """Reads the text of a file. Unless ``as_stored``, line ends become line feeds.
 
-    A byte order mark is dropped, unless ``with_mark``.
-    ``kind`` names the accepted files in the error for a missing one.
+    A byte order mark is dropped, unless ``with_mark``. ``kind`` names the accepted files in the error for a missing
+    one.
 
     Raises:
         InputError: the file is not a regular file, is longer than ``most`` bytes, is not UTF-8, or is a plan for MPI
@@ -154,7 +154,8 @@ def read_text(
         OSError: the file cannot be read.
 
     """
-    raw = read_bytes(path, most, kind, as_stored=with_mark)
+    # A plan for MPI programs has no byte order mark, so a mark is dropped after this check.
+    raw = read_bytes(path, most, kind, as_stored=True)
     if raw.startswith(PLAN_MARK):
         raise InputError(
             f"'{title(path)}' is a plan for MPI programs, whose schedules are proved whenever it is read; "
@@ -164,6 +165,7 @@ def read_text(
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"'{title(path)}' is not a text file: byte {error.start} is not UTF-8") from None
+    text = text if with_mark else text.removeprefix(BYTE_ORDER_MARK.decode())
     return text if as_stored else text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -32,8 +32,8 @@ pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
 /// A simulation in the machine's own packets takes at most the remaining steps divided by this, so that others can
-/// follow. A simulation in coarse packets takes at most the steps divided by `SHARE_OF_COARSE`, unless its packets would
-/// be too coarse.
+/// follow. A simulation in coarse packets takes at most the steps divided by `SHARE_OF_COARSE`, unless its packets
+/// would be too coarse.
 const SHARE_OF_FINE: u128 = 2;
 const SHARE_OF_COARSE: u128 = 8;
 /// The least number of coarse packets that a buffer holds, and the least mean number of coarse packets in a message. On
