@@ -148,7 +148,7 @@ class World:
         """Returns on rank ``k`` the root's ``x[k]``.
 
         Only the root's ``x`` is read. Other ranks do not know its type and shape, so they give the array ``out`` that
-        receives the item.
+        receives the item, of the type and shape of an item of ``x``.
         """
         return self._made("scatter", x, root=root, out=out)
 
