@@ -49,7 +49,7 @@ pub struct Thread {
     earliest: u32,
 }
 
-/// What a step has completed, if anything.
+/// The work that a step has completed.
 pub struct Done {
     /// True if the step was the last one of an element.
     pub last_step: bool,
