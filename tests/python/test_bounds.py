@@ -322,3 +322,59 @@ def test_the_fan_out_is_that_of_logp() -> None:
     machine = {"name": "m", "kind": "endpoint", "model": "logp", "L_ns": 6, "o_ns": 2, "g_ns": 4}
     found = un.bounds("broadcast", machine, shape=8, elements=1)
     assert {bound["name"]: bound["seconds"] for bound in found}["fan-out"] == pytest.approx(24e-9)
+
+
+MODELS: dict[str, dict[str, tuple[float, ...]]] = {
+    "hockney": {"alpha_ns": (500, 3000), "beta_ns_per_byte": (0.02, 0.2)},
+    "postal": {"alpha_ns": (500, 3000), "beta_ns_per_byte": (0.02, 0.2)},
+    "pipelining-postal": {"alpha_p_ns": (800, 3000), "alpha_r_ns": (200, 400), "beta_ns_per_byte": (0.02, 0.2)},
+    "loggp": {"L_ns": (800, 3000), "o_ns": (100, 400), "g_ns": (100, 600), "G_ns_per_byte": (0.02, 0.2)},
+}
+
+
+def cluster(draw: random.Random) -> tuple[un.Machine, int]:
+    """Returns a random cluster with levels, whose last node may have fewer ranks, and the number of ranks."""
+    model = draw.choice(sorted(MODELS))
+    prices = {key: draw.choice(values) for key, values in MODELS[model].items()}
+    sizes = [draw.randint(2, 6) for _ in range(draw.choice((1, 1, 2)))]
+    levels = [
+        {"name": f"l{at}", "size": size, **{key: value * draw.choice((0.1, 0.4, 1)) for key, value in prices.items()}}
+        for at, size in enumerate(sizes)
+    ]
+    placed = {"placement": draw.choice(("block", "cyclic"))} if len(sizes) == 1 else {}
+    machine = {"name": "c", "kind": "endpoint", "model": model, **prices, **placed, "levels": levels}
+    ranks = draw.randint(2, 5) * math.prod(sizes) - draw.choice((0, 0, 1))
+    return un.machine({**machine, "gamma_ns_per_byte": draw.choice((0, 0.1)), "ranks": ranks}), ranks
+
+
+@pytest.mark.parametrize("seed", range(240 if SOAK else 24))
+def test_no_candidate_is_faster_than_the_bounds_on_a_cluster_with_levels(seed: int) -> None:
+    draw = random.Random(seed)
+    machine, ranks = cluster(draw)
+    for collective in draw.sample(sorted(set(un.collectives()) - {"message"}), 4):
+        size: dict[str, Any] = {} if collective == "barrier" else {"bytes": 4 * draw.choice((1, 300, 40_000, 900_000))}
+        if collective in ("broadcast", "reduce", "gather", "scatter"):
+            size["root"] = draw.randrange(ranks)
+        bounds = un.bounds(collective, machine, **size)
+        for candidate in un.plan(collective, machine, **size).candidates:
+            for bound in bounds:
+                assert bound["seconds"] <= candidate["seconds"] * (1 + 1e-9), (machine.describe(), collective, size, bound)
+
+
+def test_bounds_count_bytes_between_nodes_at_their_price() -> None:
+    """Two nodes of two ranks: a byte costs 1 ns between nodes and 0.1 ns within them; latencies are 0."""
+    node = {"name": "node", "size": 2, "beta_ns_per_byte": 0.1}
+    on = un.machine(
+        {"name": "m", "kind": "endpoint", "model": "hockney", "alpha_ns": 0, "beta_ns_per_byte": 1, "levels": [node], "ranks": 4}
+    )  # fmt: skip
+    # Nanoseconds for 1,000 bytes: a rank's mean bytes between nodes at 1 ns, and its other bytes at 0.1 ns.
+    for collective, ns in {
+        "alltoall": 2000 + 100,
+        "allgather": (4 * 1000 + 8 * 100) / 4,
+        "reduce-scatter": (4 * 1000 + 8 * 100) / 4,
+        "allreduce": (2 * 1000 + 4 * 100) / 4,
+        "gather": 1000,
+        "scatter": 1000,
+    }.items():
+        found = {bound["name"]: bound["seconds"] for bound in un.bounds(collective, on, bytes=1000)}
+        assert found["bandwidth"] == pytest.approx(ns * 1e-9, rel=1e-9), collective

@@ -20,6 +20,8 @@
 //! delay until the rank has the message. In LogfP, f messages leave without a gap, then one every g ("LogfP", Hoefler
 //! et al., 2006).
 
+use std::ops::Range;
+
 use unisono_base::rounded;
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters, Protocol};
 
@@ -299,15 +301,36 @@ impl LevelPrices {
 
     /// Returns the prices of a message of `bytes` bytes from rank `a` to rank `b`.
     pub fn between(&self, a: u32, b: u32, bytes: u64) -> &Linear {
-        let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
-        let same = self.sizes.iter().position(|size| place(a) / size == place(b) / size);
+        let (a, b) = (self.place(a), self.place(b));
+        let same = self.sizes.iter().position(|size| a / size == b / size);
         same.map_or_else(|| self.outermost(bytes), |level| &self.levels[level])
     }
 
     /// Returns lower bounds on the prices of all messages.
     pub fn cheapest(&self) -> Linear {
-        let levels = self.levels[1..].iter().map(|&level| (1, level));
-        levels.chain(self.protocols.iter().copied()).fold(self.levels[0], Linear::least)
+        self.cheapest_of(0..self.levels.len())
+    }
+
+    /// Returns lower bounds on the prices of the messages of some levels, counted from the innermost. The number after
+    /// the last level is that of messages between members of the outermost level.
+    pub fn cheapest_of(&self, levels: Range<usize>) -> Linear {
+        let protocols = if levels.end == self.levels.len() { &self.protocols[..] } else { &[] };
+        let others = self.levels[levels.start + 1..levels.end].iter().map(|&level| (1, level));
+        others.chain(protocols.iter().copied()).fold(self.levels[levels.start], Linear::least)
+    }
+
+    /// Returns the number of levels that have members of several ranks.
+    pub fn level_count(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Returns for each rank the member of a level that it belongs to.
+    pub fn members(&self, level: usize, ranks: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..ranks).map(move |rank| self.place(rank) / self.sizes[level])
+    }
+
+    fn place(&self, rank: u32) -> u32 {
+        self.places.get(rank as usize).copied().unwrap_or(rank)
     }
 
     /// Returns true if some messages may leave before the gap has passed (LogfP).
