@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -213,6 +214,20 @@ def test_a_killed_rank_ends_the_job(lab: Lab, folder: Path, environment: Path) -
         assert under.line() == "began"
         assert under.line() == ""
         assert under.end() != 0
+
+
+@pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_RANK", "PMI_RANK"])
+@pytest.mark.parametrize(("waits", "code"), [("exec sleep 600", -signal.SIGKILL), ("sleep 2; exit 3", 3)])
+def test_a_launcher_that_outlives_its_ranks_is_killed(name: str, waits: str, code: int) -> None:
+    """The launcher is a shell, which starts two ranks, one of which waits for its own child."""
+    launched = f"{name}=0 sleep 0.1 & {name}=1 sh -c 'sleep 2; true' & wait; {waits}"
+    script = (
+        "from unisono.cli.run import passing_signals\nfrom unisono.lab.ranks import StuckLauncher\nimport os, sys\n"
+        "stuck = StuckLauncher(lambda command: command, 4)\n"
+        "code = passing_signals(['sh', '-c', sys.argv[1]], dict(os.environ), None, stuck)\nprint(code, stuck.is_found)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script, launched], capture_output=True, text=True, timeout=PATIENCE)
+    assert ran.stdout.split() == [str(int(code)), str(code < 0)], ran.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -149,7 +149,12 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
         with ranks_of_lab.beginning(found) as begun:
             command = ranks_of_lab.command(found, starter, ranks, program, used, used_report, begun, own)
             begin = time.monotonic()
-            code = passing_signals(command, variables, ranks_of_lab.launcher_process)
+            stuck = ranks_of_lab.StuckLauncher(ranks_of_lab.launcher_process)
+            code = passing_signals(command, variables, ranks_of_lab.launcher_process, stuck)
+            if stuck.is_found:
+                click.echo(
+                    f"error: the ranks have ended, and their launcher had to be killed ({starter.path})", err=True
+                )
         times.append((time.monotonic() - begin, _slowest(own)))
         if code:
             # For a process ended by a signal, shells report 128 plus the signal's number.

@@ -146,12 +146,17 @@ _PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SECONDS_TO_END = 30
 
 
-def passing_signals(command: list[str], variables: dict[str, str], inner: Callable[[int], int] | None = None) -> int:
+def passing_signals(
+    command: list[str],
+    variables: dict[str, str],
+    inner: Callable[[int], int] | None = None,
+    is_stuck: Callable[[int], bool] | None = None,
+) -> int:
     """Runs a command, passes signals that would end this process to it, and returns its exit code.
 
     ``inner`` maps the command's process id to the id of the process that gets the signals, if the command only waits
     for this process and ignores signals of the keyboard. A command that still runs `_SECONDS_TO_END` seconds after a
-    signal is killed.
+    signal is killed, and a command for whose process id ``is_stuck``, which is called every second, returns true.
 
     Raises:
         KeyboardInterrupt: the command failed after an interrupt, because launchers return codes of their own.
@@ -170,9 +175,11 @@ def passing_signals(command: list[str], variables: dict[str, str], inner: Callab
         child = subprocess.Popen(command, env=variables, preexec_fn=begin)
         ends, is_interrupted = False, False
         while (code := child.poll()) is None:
-            found = signal.sigtimedwait(waited, _SECONDS_TO_END) if ends else signal.sigwaitinfo(waited)
+            limit = _SECONDS_TO_END if ends else None if is_stuck is None else 1
+            found = signal.sigwaitinfo(waited) if limit is None else signal.sigtimedwait(waited, limit)
             if found is None:
-                child.kill()
+                if ends or is_stuck is None or is_stuck(child.pid):
+                    child.kill()
                 continue
             is_interrupted |= found.si_signo == signal.SIGINT
             # The kernel sends signals of the keyboard to the launcher too, so they are not passed on.

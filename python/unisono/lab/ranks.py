@@ -1,9 +1,11 @@
 """MPI programs on the hosts of a lab, started by the real launcher of Open MPI or MPICH."""
 
+import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from unisono.lab.session import Lab
 from unisono.mpi import installations, launchers
 from unisono.mpi.launchers import Launcher, check_program, environment, find_launcher, is_launcher, linked_library
 
-__all__ = ["FAMILIES", "beginning", "command", "launcher", "launcher_process", "variables"]
+__all__ = ["FAMILIES", "StuckLauncher", "beginning", "command", "launcher", "launcher_process", "variables"]
 
 #: The MPI libraries that a lab can run, and their names for users.
 FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
@@ -25,6 +27,8 @@ _JOB = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-
 #: signal at the end of its parent, but gets no signal if the parent ended before the request. Therefore the launcher,
 #: which starts after all such requests, starts only if the process that began the chain still runs.
 _WHILE_LOCKED = ("sh", "-c", 'flock -n -E 75 "$0" true; [ $? = 75 ] && exec "$@"')
+#: The seconds for which a launcher may run after its last rank has ended. It ends in less than a second.
+_SECONDS_WITHOUT_RANKS = 10.0
 #: The beginning of a command whose processes, when they sleep, sleep at least the nanoseconds of the next argument.
 _NAPS = ("sh", "-c", 'echo "$0" > /proc/self/timerslack_ns; exec "$@"')
 
@@ -122,6 +126,47 @@ def launcher_process(command: int) -> int:
             return command
         found = int(children[0])
     return found
+
+
+class StuckLauncher:
+    """Finds a launcher that waits although its ranks have ended.
+
+    Open MPI's launcher and its processes on other hosts sometimes wait for each other after a rank was killed.
+    """
+
+    def __init__(self, launcher: Callable[[int], int], seconds: float = _SECONDS_WITHOUT_RANKS) -> None:
+        """``launcher`` maps the process id of a command to that of its launcher."""
+        self._launcher = launcher
+        self._seconds = seconds
+        #: The time at which a rank was seen last; None before the first one.
+        self._seen: float | None = None
+        self.is_found = False
+
+    def __call__(self, command: int) -> bool:
+        """Returns whether the launcher of process ``command`` had ranks, and none for some seconds."""
+        if any(_is_rank(process) for process in _descendants(self._launcher(command))):
+            self._seen = time.monotonic()
+        self.is_found = self._seen is not None and time.monotonic() - self._seen > self._seconds
+        return self.is_found
+
+
+def _descendants(process: int) -> Iterator[int]:
+    for tasks in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, tasks.read_text().split()):
+                yield child
+                yield from _descendants(child)
+
+
+def _is_rank(process: int) -> bool:
+    """Returns whether a process is a rank, or one that a rank started; false if it has ended."""
+    try:
+        words = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return any(word.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")) for word in words)
 
 
 def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
