@@ -1,13 +1,15 @@
 """Wrong arguments, wrong files, and meaningless values, given to the library for MPI programs."""
 
 import os
+import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ..python.test_mpi import OPEN_MPI, PATIENCE, SOURCES, Compile, compiled, plan, report, run
+from ..python.conftest import SOAK
+from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE, SOURCES, Compile, compiled, plan, report, run
 
 __all__ = ["compiled", "plan"]
 
@@ -106,6 +108,36 @@ def test_another_value_of_a_switch_is_on_and_named_once(
     line = 'UNISONO_OFF is "maybe", which counts as 1; accepted are 0, 1, false, true, off and on'
     assert done.stderr.count(line) == 1
     assert not path.exists()
+
+
+#: A command that sets the variables of its first argument if its own rank is among those of its second argument.
+_ON_SOME = 'case " $2 " in *" ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} "*) export $1;; esac; shift 2; exec "$@"'
+
+
+@pytest.mark.parametrize("abi", ["openmpi", "mpich"])
+@pytest.mark.parametrize("seed", range(12 if SOAK else 3))
+def test_the_environment_of_some_ranks_keeps_no_rank_waiting(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path, abi: str, seed: int
+) -> None:
+    """Switches that some ranks set, other than on those that report, leave all calls to the MPI library."""
+    draw = random.Random(seed)
+    names = ["OFF", *draw.sample(["CHECK", "SAFE_OPS", "NONBLOCKING", "ANYWHERE", "UNLIKE_BITS"], draw.randrange(3))]
+    ranks = draw.sample(range(3), draw.randint(1, 2))
+    words = ("sh", "-c", _ON_SOME, "sh", " ".join(f"UNISONO_{name}=1" for name in names), " ".join(map(str, ranks)))
+    said = tmp_path / "report"
+    options = (
+        "--plan",
+        str(plan(3)),
+        "--report",
+        str(said),
+        "--launcher",
+        str((MPICH if abi == "mpich" else OPEN_MPI) / "bin" / "mpiexec"),
+    )
+    done = run(3, *words, compiled("collectives", abi), "10", options=options)
+    assert done.code == 0, done.err
+    # The first rank writes the report, in which no call has another algorithm than the library's.
+    assert said.exists() == (0 not in ranks)
+    assert 0 in ranks or {algorithm for _, algorithm in report(said)} == {"library"}
 
 
 def test_every_c_program_is_used() -> None:

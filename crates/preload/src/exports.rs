@@ -21,7 +21,6 @@ use crate::{
     passed_on::Place,
     persistent::prepare,
     program_time, report,
-    settings::settings,
 };
 
 /// Exports the blocking, the nonblocking and the persistent function of a collective.
@@ -128,7 +127,7 @@ fn free_comm(at: usize, original: impl Fn() -> c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_settle(comm: usize) -> c_int {
     let settle = || {
-        let library = library().filter(|_| !settings().off)?;
+        let library = library()?;
         Some(home::settle(library, library.constants.handle(comm))?.agreement() == Agreement::Planned)
     };
     c_int::from(guarded(settle, None) == Some(true))
@@ -251,8 +250,7 @@ pub extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: c_int, pro
 /// Compares the plans of all ranks when MPI was initialised with error code `code`, before the program times anything.
 pub fn ready(code: c_int) {
     let settle = || {
-        if !settings().off
-            && code == 0
+        if code == 0
             && let Some(library) = library()
         {
             home::settle(library, library.constants.comm_world);
@@ -275,8 +273,7 @@ pub extern "C" fn MPI_Finalize() -> c_int {
 /// Writes the report and the program's time while MPI still runs.
 pub fn write_report() {
     program_time::end();
-    if !settings().off
-        && let Some(library) = library().filter(|library| library.is_running())
+    if let Some(library) = library().filter(|library| library.is_running())
         && let Some(home) = home::settled()
     {
         report::finish(library, home);

@@ -25,20 +25,16 @@ use crate::{
         MPI_Alltoallv, MPI_Exscan, MPI_Gatherv, MPI_Iallgatherv, MPI_Ialltoallv, MPI_Ireduce_scatter, MPI_Scatterv,
     },
     persistent::{MPI_Request_free, MPI_Start, MPI_Startall},
-    settings::settings,
     vectors::{MPI_Allgatherv, MPI_Reduce_scatter},
 };
 
-/// Returns Open MPI's conversions of arguments; None with other libraries, before the ranks compared their plans
-/// ([`unisono_mpi::Library::fortran`]), and with `UNISONO_OFF`.
+/// Returns Open MPI's conversions of arguments; None with other libraries, and before the ranks compared their plans
+/// ([`unisono_mpi::Library::fortran`]).
 #[inline]
 fn conversions() -> Option<&'static Fortran> {
     static FOUND: OnceLock<Fortran> = OnceLock::new();
     if let Some(found) = FOUND.get() {
         return Some(found);
-    }
-    if settings().off {
-        return None;
     }
     let found = guarded(|| library()?.fortran(), None)?;
     Some(FOUND.get_or_init(|| found))
@@ -303,9 +299,9 @@ end! {
     mpi_finalize_f08_ c"pmpi_finalize_f08_" or c"pmpir_finalize_f08_" reports is_mpich();
 }
 
-/// Returns whether the library is MPICH, whose Fortran handles equal its C handles; false with `UNISONO_OFF`.
+/// Returns whether the library is MPICH, whose Fortran handles equal its C handles.
 fn is_mpich() -> bool {
-    !settings().off && guarded(|| library().is_some_and(|library| library.constants.abi == Abi::Mpich), false)
+    guarded(|| library().is_some_and(|library| library.constants.abi == Abi::Mpich), false)
 }
 
 fn handle(at: usize) -> usize {

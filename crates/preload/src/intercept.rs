@@ -65,13 +65,7 @@ pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
 /// Makes a call for which the thread's cache ([`comms::leaves`]) does not decide that the library makes it.
 #[inline(never)]
 fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
-    shielded(
-        arguments.comm,
-        &original,
-        |started| {
-            if settings().off { original() } else { serve(arguments, &original, started) }
-        },
-    )
+    shielded(arguments.comm, &original, |started| serve(arguments, &original, started))
 }
 
 /// Returns the result of `serve`. After a panic the library makes the call, or aborts the program if the call has

@@ -53,7 +53,7 @@ pub fn prepare(arguments: Arguments, request: usize, place: Place, original: imp
         passed_on::count(place);
         original()
     };
-    if settings().off || !settings().nonblocking {
+    if !settings().nonblocking {
         return pass();
     }
     shielded(arguments.comm, &pass, |_| begun::answer(serve(&arguments, request), arguments.comm, pass))

@@ -25,7 +25,6 @@ pub enum Report {
 
 #[derive(Default)]
 pub struct Settings {
-    pub off: bool,
     pub check: bool,
     /// True if plans may serve calls with the program's own operators.
     pub safe_ops: bool,
@@ -55,8 +54,9 @@ pub const NONBLOCK: i32 = 0o4000;
 impl Settings {
     fn read() -> Self {
         let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        // The environments of ranks may differ, so a rank that is off takes part as one without a plan.
         if flag("UNISONO_OFF") {
-            return Self { off: true, ..Self::default() };
+            return Self::default();
         }
         if let Some(sentence) = unknown_variables() {
             say(&sentence);
@@ -71,7 +71,6 @@ impl Settings {
             Err(complaint) => (None, Some(complaint)),
         };
         Self {
-            off: false,
             check: flag("UNISONO_CHECK"),
             safe_ops: flag("UNISONO_SAFE_OPS"),
             unlike_bits: flag("UNISONO_UNLIKE_BITS"),
