@@ -45,9 +45,6 @@ const LEAST_COARSE: f64 = 8.0;
 /// packets in buffers.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
 
-/// The steps of a link that a routed message crosses, which its latency and the loads of links follow.
-const STEPS_OF_LINK: u128 = 4;
-
 /// Returns prices of messages for ranks arranged by `extents`, by which algorithms choose their shape.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     // A message is assumed to use half of the longest path.
@@ -180,7 +177,7 @@ impl OnNetwork {
         let instructions = algorithm.size(&case, &params).instructions;
         let is_small = instructions.is_some_and(|n| n <= MOST_BY_TIMETABLE);
         if let Some(Profile::Exchanges(exchanges)) = profile.as_ref().filter(|_| !is_small) {
-            limits::admit(TIMING, 0, STEPS_OF_LINK * self.part.model.crossed_links(exchanges))?;
+            limits::admit(TIMING, 0, self.part.model.steps_of_exchanges(exchanges))?;
             let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
             return Ok(timed(params, time, TimeSource::Exchanges));
         }
