@@ -5,7 +5,7 @@ use std::any::Any;
 use serde::Serialize;
 use unisono_collective::{Collective, Kind};
 
-use crate::{BOUNDS, Time, network::NetworkPart};
+use crate::{BOUNDS, Time, endpoint::LevelPrices, network::NetworkPart};
 
 /// The collectives that a collective contains, with blocks or vectors of the same size and, in a barrier, of its one
 /// element. A schedule of the first is also one of each other, for every root: the contributions of other ranks are
@@ -168,10 +168,20 @@ pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<
     of_model.find(|Found { time, .. }| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
 }
 
+/// The condition of a bound if it assumes only the machine's model, and the beginning of this condition otherwise.
+const OF_MODEL: &str = "nothing beyond the model";
+/// The condition of the bounds of a machine whose prices are fitted to typical times.
+const TYPICAL: &str = "prices of typical runs, so a run may be faster";
+
 /// Returns the condition of a bound. On a network, the notes of the machine file follow, which state assumptions and
-/// omissions. The texts are separated by "; ".
+/// omissions. On a machine with typical prices, this comes first. The texts are separated by "; ".
 pub fn assumption(bound: &Bound, part: &dyn Any) -> String {
     let notes = part.downcast_ref::<NetworkPart>().map_or(&[][..], |part| &part.network.notes);
-    let all = [bound.assumes].into_iter().chain(notes.iter().map(String::as_str));
+    let is_typical = part.downcast_ref::<LevelPrices>().is_some_and(|prices| prices.are_typical);
+    let own = match bound.assumes.strip_prefix(OF_MODEL) {
+        Some(rest) if is_typical => [TYPICAL, rest.trim_start_matches(": ")],
+        _ => [bound.assumes, ""],
+    };
+    let all = own.into_iter().chain(notes.iter().map(String::as_str));
     all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }

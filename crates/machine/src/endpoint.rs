@@ -191,7 +191,8 @@ pub struct Endpoint {
     /// The protocols of long messages, shortest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protocols: Vec<Protocol>,
-    /// The fit reported by a calibration. Only `poor`, the list of parameters with a poor fit, is read.
+    /// The fit reported by a calibration. Only `poor`, the list of parameters with a poor fit, and `values`, which is
+    /// `minima` if the prices are those of the fastest rounds, are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<toml::Table>,
 }
@@ -206,6 +207,8 @@ const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_mes
 const FEW_BYTES: u64 = 1024;
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
     part in these times; for long vectors use a machine file that states the cost of a byte";
+/// The value of the key `values` of a fit to the fastest rounds.
+const MINIMA: &str = "minima";
 /// The largest value of every parameter except `S_bytes` and `f_messages`: a day in nanoseconds.
 const DAY_NS: f64 = 8.64e13;
 
@@ -251,6 +254,12 @@ impl Description for Endpoint {
 }
 
 impl Endpoint {
+    /// Returns true if the prices are fitted to typical times, so that messages may be faster than their prices.
+    pub fn has_typical_prices(&self) -> bool {
+        let values = |fit: &toml::Table| fit.get("values").and_then(toml::Value::as_str) != Some(MINIMA);
+        self.fit.as_ref().is_some_and(values)
+    }
+
     /// Returns a sentence if the calibration of this machine reports parameters with a poor fit, in the table `fit` or
     /// a table inside `fit`.
     fn note_on_fit(&self) -> Option<String> {

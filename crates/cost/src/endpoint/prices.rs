@@ -276,6 +276,8 @@ pub struct LevelPrices {
     sizes: Vec<u32>,
     /// The place of each rank; empty if the place of every rank k is k.
     places: Vec<u32>,
+    /// True if messages may be faster than their prices ([`Endpoint::has_typical_prices`]).
+    pub are_typical: bool,
 }
 
 impl LevelPrices {
@@ -296,7 +298,8 @@ impl LevelPrices {
         let protocols = machine.protocols.iter().map(protocol).collect();
         let in_order = (0..ranks).all(|rank| machine.place(rank, ranks) == rank);
         let places = if in_order { Vec::new() } else { (0..ranks).map(|r| machine.place(r, ranks)).collect() };
-        Ok(Self { levels, protocols, sizes: machine.level_ranks(), places })
+        let (sizes, are_typical) = (machine.level_ranks(), machine.has_typical_prices());
+        Ok(Self { levels, protocols, sizes, places, are_typical })
     }
 
     /// Returns the prices of a message of `bytes` bytes from rank `a` to rank `b`.
