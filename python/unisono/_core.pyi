@@ -734,7 +734,7 @@ def plan(
     operator: str = "sum",
     root: int | tuple[int, int] | None = None,
     algorithm: str | None = None,
-    params: dict[str, str] | None = None,
+    params: Mapping[str, str | int] | None = None,
     model: str | None = None,
     places: list[int] | None = None,
     target: str | None = None,
@@ -841,7 +841,7 @@ def sweep_point(
     dtype: str = "f32",
     operator: str = "sum",
     root: int | tuple[int, int] | None = None,
-    params: dict[str, str] | None = None,
+    params: Mapping[str, str | int] | None = None,
     model: str | None = None,
 ) -> SweepPoint: ...
 def measure(

@@ -104,12 +104,24 @@ check("allreduce of one", world.allreduce(np.array(rank + 1.0)), np.array(sum(ra
 check("allgather of one", world.allgather(np.array(rank)), np.arange(ranks))
 check("reduce_scatter of one", world.reduce_scatter(np.full(ranks, 2)), np.array(2 * ranks))
 flags = np.array([True, False])
+for name, spelled in (
+    ("max", ("MAX", "MPI_MAX", "maximum", "Max")),
+    ("sum", ("SUM", "add")),
+    ("min", ("MIN", "minimum")),
+):
+    for spelling in spelled:
+        check(spelling, world.allreduce(given(rank, 3), op=spelling), world.allreduce(given(rank, 3), op=name))
 check("lor", world.allreduce(flags if rank == 0 else ~flags, op="lor"), np.array([True, ranks > 1]))
 
 for wrong, why in (
     (lambda: world.allreduce(np.zeros(4)[::2]), "not contiguous"),
     (lambda: world.allreduce([1.0]), "arrays of NumPy"),  # type: ignore[arg-type]
-    (lambda: world.allreduce(np.zeros(3), op="sums"), "op is 'sums'"),
+    (
+        lambda: world.allreduce(np.zeros(3), op="sums"),
+        "'sums' is not an operator.*did you mean sum.*and operators of mpi4py$",
+    ),
+    (lambda: world.allreduce(np.ma.masked_less(np.ones(3), 2)), r"masked, .*\.filled"),
+    (lambda: world.allgather(np.ones(3), np.ma.ones((ranks, 3))), r"masked, .*\.filled"),
     (lambda: world.bcast(np.zeros(3), root=ranks), f"root is {ranks}"),
     (lambda: world.alltoall(np.zeros((ranks + 1, 2))), "first axis"),
     (lambda: world.allreduce(np.array(["a"])), "cannot be reduced"),

@@ -4,12 +4,14 @@ import copy
 import pickle
 import threading
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 import unisono as un
 from unisono.base.reports import in_cycles
+from unisono.tasks import Program, all_
 
 
 def inputs(ranks: int, elements: int, dtype: type = np.float32) -> list[np.ndarray]:
@@ -269,6 +271,45 @@ def test_objects_print_what_they_are() -> None:
     plan = un.plan("reduce", machine, elements=4)
     for thing in (machine, plan, plan.schedule, plan.schedule.verify()):
         assert type(thing).__name__ in repr(thing)
+
+
+def test_reprs_are_one_short_line_that_says_what_a_thing_is() -> None:
+    builder = un.ScheduleBuilder(ranks=4, elements=1024)
+    buffer, stream = builder.input(2), builder.stream(0, 1)
+    program = Program()
+    program.array((8, 3))
+    traffic = un.traffic("permutation", "hx2mesh-small", bytes=65536, level="flow")
+    for thing, words in [
+        (builder, "allreduce of 1024 f32 on 4 ranks"),
+        (buffer, "input of node 2: 1024 elements"),
+        (buffer[4:8], "4:8 of the input of node 2"),
+        (stream, "0"),
+        (program, "of 1 arrays"),
+        (traffic, "permutation of 65536 bytes on 1024 accelerators of hx2mesh-small"),
+    ]:
+        assert type(thing).__name__ in repr(thing)
+        assert words in repr(thing)
+        assert len(repr(thing)) < 120
+        assert "\n" not in repr(thing)
+
+
+@pytest.mark.parametrize("spelling", ["sum", "SUM", "Add", "MPI_SUM"])
+def test_tasks_take_operators_as_plans_do(spelling: str) -> None:
+    program = Program()
+    total = program.zeros(1, name="total")
+    program.task(lambda view: view.fill(1), range=4, reduces=[total[all_]], op=spelling)
+    assert program.tasks[0].operator == "sum"
+    with pytest.raises(un.InputError, match=r"'median' is not an operator.*accepted are sum, prod, max, min$"):
+        program.task(lambda view: view.fill(1), range=4, reduces=[total[all_]], op="median")
+
+
+def test_parameters_are_any_mapping() -> None:
+    typed: dict[str, int] = {"group": 2}
+    plans = [
+        un.plan("reduce", "wse2", shape=8, elements=16, algorithm="two-phase", params=params)
+        for params in (typed, MappingProxyType(typed), {"group": "2"})
+    ]
+    assert len({(plan.predicted["seconds"], str(plan.params)) for plan in plans}) == 1
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,13 @@ pub struct Stream {
     id: u32,
 }
 
+#[pymethods]
+impl Stream {
+    fn __repr__(&self) -> String {
+        format!("<unisono.Stream {}>", self.id)
+    }
+}
+
 /// Identifies a builder, so that a builder refuses the operands of another builder.
 #[derive(Clone, Copy, PartialEq)]
 struct Token(u64);
@@ -37,6 +44,16 @@ enum Memory {
     Tmp,
 }
 
+impl Memory {
+    fn name(self) -> &'static str {
+        match self {
+            Self::In => "input",
+            Self::Out => "output",
+            Self::Tmp => "scratch",
+        }
+    }
+}
+
 /// A range of elements in a buffer of one node.
 #[pyclass(frozen, module = "unisono")]
 pub struct Slice {
@@ -53,6 +70,14 @@ pub struct Slice {
     base: u32,
 }
 
+#[pymethods]
+impl Slice {
+    fn __repr__(&self) -> String {
+        let (of, node) = (self.memory.name(), self.node);
+        format!("<unisono.Slice {}:{} of the {of} of node {node}>", self.start, self.stop)
+    }
+}
+
 /// A buffer of one node. A slice such as `buffer[4:8]` is an operand.
 #[pyclass(frozen, module = "unisono")]
 pub struct Buffer {
@@ -67,6 +92,10 @@ pub struct Buffer {
 impl Buffer {
     fn __len__(&self) -> usize {
         self.len as usize
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<unisono.Buffer {} of node {}: {} elements>", self.memory.name(), self.node, self.len)
     }
 
     fn __getitem__(&self, span: &Bound<'_, PyAny>) -> PyResult<Slice> {
@@ -158,6 +187,15 @@ impl ScheduleBuilder {
         let mut builder = Builder::new(collective);
         builder.origin(&name);
         Ok(Self { token: Token::next(), builder: Some(builder) })
+    }
+
+    fn __repr__(&self) -> String {
+        let Some(builder) = &self.builder else {
+            return "<unisono.ScheduleBuilder, whose schedule was built>".to_owned();
+        };
+        let c = builder.collective();
+        let (kind, elements, dtype) = (c.kind, c.elements, c.dtype.name());
+        format!("<unisono.ScheduleBuilder {kind} of {elements} {dtype} on {} ranks>", c.ranks)
     }
 
     /// Returns the read-only input of a rank; empty for a switch.

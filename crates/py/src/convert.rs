@@ -2,7 +2,7 @@
 
 use pyo3::{
     prelude::*,
-    types::{PyBool, PyDict},
+    types::{PyBool, PyMapping},
 };
 use unisono_algorithms::Params;
 use unisono_base::excerpt;
@@ -55,11 +55,15 @@ pub fn shape(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Shape>> {
     })
 }
 
-pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
+pub fn params(given: Option<&Bound<'_, PyMapping>>) -> PyResult<Params> {
     let Some(given) = given else {
         return Ok(Params::new());
     };
-    given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
+    let text = |pair: Bound<'_, PyAny>| {
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+        Ok((key.str()?.to_string(), value.str()?.to_string()))
+    };
+    given.items()?.iter().map(text).collect()
 }
 
 /// Converts the arguments of a Python call to a request that uses the machine's own model. `root` is a rank or `(row,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyMapping};
 use unisono_plan::{
     BoundCertificate, PlanError, PlanOptions, PlanReport, Problem, Request, bounds as bounds_of, library_choice,
     library_regions, plan_with, registry, sweep_point as point_of,
@@ -184,7 +184,7 @@ pub fn plan(
     operator: &str,
     root: Option<&Bound<'_, PyAny>>,
     algorithm: Option<&str>,
-    params: Option<&Bound<'_, PyDict>>,
+    params: Option<&Bound<'_, PyMapping>>,
     model: Option<&str>,
     places: Option<Vec<u32>>,
     target: Option<&str>,
@@ -194,7 +194,7 @@ pub fn plan(
     contributors: Option<u32>,
 ) -> PyResult<Plan> {
     let request = Request { model, ..request(collective, machine, elements, dtype, operator, root, places)? };
-    let at_defaults = params.is_some_and(|given| given.is_empty());
+    let at_defaults = params.map_or(Ok(false), PyMappingMethods::is_empty)?;
     let (params, file) = (convert::params(params)?, library.as_deref());
     let options = PlanOptions { algorithm, at_defaults, target, file, behaves_as, bits, contributors };
     let made = detached(py, || Plan::new(Arc::new(plan_with(&request, &params, &options)?)))?;
@@ -277,7 +277,7 @@ pub fn sweep_point<'py>(
     dtype: &str,
     operator: &str,
     root: Option<&Bound<'py, PyAny>>,
-    params: Option<&Bound<'py, PyDict>>,
+    params: Option<&Bound<'py, PyMapping>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let request = Request { model, ..request(collective, machine, elements, dtype, operator, root, None)? };

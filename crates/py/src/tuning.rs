@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{prelude::*, types::PyMapping};
 use unisono_collective::{Kind, Operator};
 use unisono_plan::{
     PlanError,
@@ -109,7 +109,7 @@ pub fn propose(
     ranks: u32,
     elements: u64,
     algorithm: &str,
-    given: Option<&Bound<'_, PyDict>>,
+    given: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<Option<Plan>> {
     let (kind, params) = (kind(collective)?, given.map(|given| params(Some(given))).transpose()?);
     let made = detached(py, || {

@@ -22,7 +22,7 @@ _CLASSES = ("Machine", "Plan", "Proof", "Schedule", "ScheduleBuilder")
 #: The note in which the extension module names the argument whose conversion failed.
 _NOTE = r"while processing '(\w+)'"
 _WANTED = r"is not an instance of '(\w+)'"
-_WORDS = {"str": "text", "dict": "a dictionary", "Sequence": "a list", "bytes": "bytes", "PathLike": "a path"}
+_WORDS = {"str": "text", "Mapping": "a dictionary", "Sequence": "a list", "bytes": "bytes", "PathLike": "a path"}
 
 
 def install(module: ModuleType) -> None:

@@ -93,8 +93,10 @@ def datatype(name: object) -> str:
     return _chosen("the datatype", asked, "a datatype", tuple(dtypes()), _DATATYPES)
 
 
-def operator(name: object) -> str:
-    """Returns the operator of that name, as in ``SUM`` or ``add``.
+def operator(name: object, accepted: tuple[str, ...] | None = None, others: str = "") -> str:
+    """Returns the operator of that name, as in ``SUM`` or ``add``, among the ``accepted`` ones, by default all.
+
+    ``others`` are the words for what a call accepts besides names.
 
     Raises:
         InputError: there is no such name.
@@ -105,7 +107,8 @@ def operator(name: object) -> str:
             f"{shown(name)} is not an operator; an average is a sum that each rank scales: plan sum, at the same cost "
             f"(NCCL's avg has no NVLS: ask for its choice with prod); accepted are {', '.join(operators())}"
         )
-    return _chosen("the operator", name, "an operator", tuple(operators()), _OPERATORS)
+    known = tuple(operators()) if accepted is None else accepted
+    return _chosen("the operator", name, "an operator", known, _OPERATORS, f"accepted are {', '.join(known)}{others}")
 
 
 def algorithm(name: object) -> str:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import InputError, Machine
+from unisono.base import names
 from unisono.base.facts import reduces
 from unisono.base.switches import report_unknown
 from unisono.mpi.library import import_mpi
@@ -101,6 +102,9 @@ class World:
         self.ranks = self._group.ranks
         self.rank = self._group.rank
         self.per_node = self._group.per_node
+
+    def __repr__(self) -> str:
+        return f"<unisono.mpi.World of {self.ranks} ranks, this one rank {self.rank}>"
 
     def use_machine(self, machine: Machine | str | os.PathLike[str]) -> None:
         """Plans later calls by a machine's model; all ranks call this together.
@@ -325,8 +329,7 @@ class World:
             raise InputError(f"arrays of {dtype} cannot be reduced by MPI; accepted are numbers and bool")
         name = op
         if not isinstance(op, mpi.Op):
-            if op not in OPERATORS:
-                raise InputError(f"op is {op!r}; accepted are {', '.join(OPERATORS)}, and operators of mpi4py")
+            op = names.operator(op, tuple(OPERATORS), ", and operators of mpi4py")
             _check_defined(op, dtype)
             op = getattr(mpi, OPERATORS[op])
         elif (own := next((key for key, of in OPERATORS.items() if op == getattr(mpi, of)), None)) is not None:
@@ -361,6 +364,8 @@ class World:
 def _check(what: str, x: Array, writable: bool) -> None:
     if not isinstance(x, np.ndarray):
         raise InputError(f"{what} is a {type(x).__name__}; accepted are arrays of NumPy")
+    if isinstance(x, np.ma.MaskedArray):
+        raise InputError(f"{what} is masked, and MPI would ignore its mask; give its .filled(VALUE), or its .data")
     if x.dtype.hasobject:
         raise InputError(f"{what} holds Python objects; accepted are numbers and bool")
     if not x.flags.c_contiguous:

@@ -1,7 +1,7 @@
 """Computes the expected times and bus bandwidths of a collective: by a bound, a library's own choice and a plan."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono import _core
@@ -38,7 +38,7 @@ def expect(
     op: str = "sum",
     root: Root = 0,
     algorithm: str | None = None,
-    params: dict[str, str] | None = None,
+    params: Mapping[str, str | int] | None = None,
     model: str | None = None,
     as_library: str | None = None,
     executor: "Executor | None" = None,

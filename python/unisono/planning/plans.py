@@ -1,6 +1,7 @@
 """Plans a collective on a machine, and computes lower bounds."""
 
 import os
+from collections.abc import Mapping
 from typing import SupportsIndex
 
 from unisono import _core
@@ -27,7 +28,7 @@ def plan(
     op: str = "sum",
     root: Root = 0,
     algorithm: str | None = None,
-    params: dict[str, str] | None = None,
+    params: Mapping[str, str | int] | None = None,
     model: str | None = None,
     target: str | None = None,
     library: str | os.PathLike[str] | None = None,

@@ -1,6 +1,6 @@
 """Finds the best algorithm at every point of a grid of shapes and lengths."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono import _core
@@ -30,7 +30,7 @@ def sweep(
     dtype: str = "f32",
     op: str = "sum",
     root: Root = 0,
-    params: dict[str, str] | None = None,
+    params: Mapping[str, str | int] | None = None,
     model: str | None = None,
     shard: tuple[int, int] | None = None,
     executor: "Executor | None" = None,

@@ -1,7 +1,7 @@
 """Traffic on networks: alltoall, permutation and allreduce, by packets or by flows."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -53,6 +53,10 @@ class Traffic:
     hops: int | None
     planes: int
     wall_seconds: float
+
+    def __repr__(self) -> str:
+        what = f"{self.pattern} of {self.bytes} bytes on {self.accelerators} accelerators of {self.machine}"
+        return f"<unisono.Traffic {what} by {self.level}s: {self.seconds:.6g} s>"
 
     @property
     def rates(self) -> "npt.NDArray[np.float64]":
@@ -109,7 +113,7 @@ def traffic(
     *,
     bytes: SupportsIndex | str,
     algorithm: str | None = None,
-    params: dict[str, str] | None = None,
+    params: Mapping[str, str | int] | None = None,
     level: str | None = None,
     seed: SupportsIndex = 0,
     jobs: SupportsIndex = 1,

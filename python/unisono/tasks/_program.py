@@ -99,6 +99,9 @@ class Program:
             self._trace = recorder(trace, self._transport, self._discovery.task_name, self.arrays)
         recording.made(self)
 
+    def __repr__(self) -> str:
+        return f"<unisono.tasks.Program of {len(self.arrays)} arrays, with {len(self.tasks)} distinct tasks>"
+
     def array(
         self,
         shape: int | Sequence[int],
@@ -111,6 +114,8 @@ class Program:
         if any(other.name == name for other in self.arrays):
             raise InputError(f"there is an array '{name}' already; give another name")
         sizes = sizes_of(f"array '{name}': shape", shape, " (its contents are given as init=)")
+        if isinstance(init, np.ma.MaskedArray):
+            raise InputError(f"init of array '{name}' is masked; give its .filled(VALUE), or its .data")
         given = None if init is None else np.array(init, dtype=dtype)
         kind = np.dtype(float if dtype is None else dtype) if given is None else given.dtype
         if kind.hasobject:

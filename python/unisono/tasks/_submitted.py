@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from unisono._core import Discovery, InputError, Mapper, TaskList
+from unisono.base import names
 from unisono.base.inputs import finite
 from unisono.tasks import _kernels
 from unisono.tasks._arrays import Access, sizes_of
@@ -99,8 +100,10 @@ def task_of(
 
     """
     name = options.name or getattr(kernel, "__name__", "task")
-    if options.op not in NAMES:
-        raise InputError(f"task '{name}': op is '{options.op}'; accepted are {', '.join(NAMES)}")
+    try:
+        options = options._replace(op=names.operator(options.op, tuple(NAMES)))
+    except InputError as wrong:
+        raise InputError(f"task '{name}': {wrong}") from None
     if options.on not in _kernels.PLACES:
         raise InputError(f"task '{name}': on is {options.on!r}; accepted are {', '.join(_kernels.PLACES)}")
     accesses = []
