@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import unisono as un
 
-from .conftest import PROGRAM, Ran, Spawn, call, written
+from .conftest import PROGRAM, Ran, Spawn, call, refusal, written
 
 WSE = ["--machine", "wse2"]
 SIZE = ["--elements", "4"]
@@ -425,3 +425,10 @@ def test_wrong_keywords_are_as_everywhere_in_python() -> None:
         ANY.algorithms(frobnicate=1)
     with pytest.raises(TypeError, match="positional"):
         ANY.algorithms("reduce", "allreduce")
+
+
+def test_a_folder_in_place_of_a_file_is_refused_with_a_file_in_it(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    assert refusal("verify", str(tmp_path)).endswith("name a file in it\n")
+    un.save(un.plan("reduce", "wse2", shape=4, elements=4).schedule, tmp_path / "b.sched")
+    assert str(tmp_path / "b.sched") in refusal("verify", str(tmp_path))

@@ -55,6 +55,8 @@ MOST_DESCRIPTION_BYTES = 2**26
 MOST_LIBRARY_BYTES = 2**30
 
 _ACCESS_LIST = "system.posix_acl_access"
+#: The endings of files that hold a schedule or a plan, one of which a message names in a folder.
+_OF_SCHEDULES = (".sched", ".plan", ".json", ".xml")
 
 
 def file_name(path: str | bytes | os.PathLike[str]) -> str:
@@ -243,7 +245,12 @@ def check_regular(path: str | bytes | os.PathLike[str]) -> os.stat_result:
 
 def _refuse_irregular(path: str | bytes | os.PathLike[str], found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise InputError(f"'{title(path)}' is a folder, not a regular file; name a file in it")
+        name = os.fsdecode(path)
+        inside: list[str] = []
+        with contextlib.suppress(OSError), os.scandir(name) as entries:
+            inside = sorted(entry.name for entry in entries if entry.name.endswith(_OF_SCHEDULES))
+        hint = f", as {shown(os.path.join(name, inside[0]))}" if inside else ""
+        raise InputError(f"'{title(path)}' is a folder, not a regular file; name a file in it{hint}")
     if not stat.S_ISREG(found.st_mode):
         raise InputError(f"'{title(path)}' is not a regular file")
 

@@ -37,7 +37,7 @@ __all__ = [
 __all__ += _reported.__all__
 
 
-def in_cycles(time: PredictedTime | Bound) -> float:
+def in_cycles(time: PredictedTime | Bound | Candidate) -> float:
     """Returns the cycles of a time on a machine that has cycles."""
     cycles = time["cycles"]
     assert cycles is not None, "a wafer has cycles"

@@ -15,7 +15,16 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from unisono._core import Plan
 from unisono.base.pictures import Form, encoded
-from unisono.base.reports import ChunkTree, ForestTrees, Front, FrontPoint, PlanReport
+from unisono.base.reports import (
+    Bound,
+    Candidate,
+    ChunkTree,
+    ForestTrees,
+    Front,
+    FrontPoint,
+    PlanReport,
+    in_cycles,
+)
 
 __all__ = ["MOST_DRAWN", "draw", "fits"]
 
@@ -47,7 +56,8 @@ def draw(plan: Plan, form: Form = "png") -> bytes:
     """
     report = plan.report()
     parameters = " ".join(f"{key}={value}" for key, value in report["params"].items())
-    size = f"{report['bytes']:,} bytes, {report['ranks']:,} ranks of {report['machine']}"
+    nodes = "ranks" if report["predicted"]["cycles"] is None else "PEs"
+    size = f"{report['bytes']:,} bytes, {report['ranks']:,} {nodes} of {report['machine']}"
     title = f"{report['collective']} of {size}: {report['algorithm']} {parameters}".rstrip()
     if report["algorithm"] == "forest" and report["ratio"] is not None and report["ranks"] > 1:
         figure = _forest_figure(plan.forest(), plan.front(), report)
@@ -275,17 +285,26 @@ def _candidates_figure(report: PlanReport) -> Figure:
     figure = Figure(figsize=(8.0, 1.9 + 0.36 * len(candidates)), layout="constrained")
     axes = figure.subplots()
     scale, unit = _unit(max(c["seconds"] for c in candidates))
+    counts = report["predicted"]["cycles"] is not None
+    unit = "cycles" if counts else unit
+
+    def length(of: Candidate | Bound) -> float:
+        return in_cycles(of) if counts else of["seconds"] * scale
+
+    def words(of: Candidate | Bound) -> str:
+        return f"{in_cycles(of):.4g} cycles" if counts else _time(of["seconds"])
+
     colors = ["#D55E00", *["#0072B2"] * (len(candidates) - 1)]
-    bars = axes.barh(range(len(candidates)), [c["seconds"] * scale for c in candidates], color=colors, height=0.7)
-    axes.bar_label(bars, [_time(c["seconds"]) for c in candidates], padding=3, fontsize=8)
+    bars = axes.barh(range(len(candidates)), [length(c) for c in candidates], color=colors, height=0.7)
+    axes.bar_label(bars, [words(c) for c in candidates], padding=3, fontsize=8)
     axes.set_yticks(range(len(candidates)), ["\n".join(wrap(name, 42)) for name in names], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel(f"predicted time ({unit})")
     axes.margins(x=0.16)
     bound = report["lower_bound"]
     if bound is not None:
-        label = f"bound {bound['name']}: {_time(bound['seconds'])}"
-        axes.axvline(bound["seconds"] * scale, color="black", linewidth=1.4, linestyle="--", label=label)
+        label = f"bound {bound['name']}: {words(bound)}"
+        axes.axvline(length(bound), color="black", linewidth=1.4, linestyle="--", label=label)
         figure.legend(loc="outside lower center", frameon=False, fontsize=8)
     left_out = len(report["candidates"]) - len(candidates)
     axes.set_title("predicted times" + (f" of the best {len(candidates)} candidates" if left_out else ""), fontsize=10)
