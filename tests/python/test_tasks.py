@@ -196,7 +196,7 @@ def test_what_is_refused() -> None:
             q.task(print, range=8, reads=[wrong])
     with pytest.raises(un.InputError, match=r"a halo of 3 in dimension 2; accepted are 2 dimensions"):
         q.task(print, range=(8, 8), reads=[square[halo(1, 2, 3)]])
-    with pytest.raises(un.InputError, match="op is 'xor'"):
+    with pytest.raises(un.InputError, match="'xor' is not an operator; accepted are sum"):
         p.task(print, range=8, reduces=[a[all_]], op="xor")
     with pytest.raises(un.InputError, match="its contents have"):
         p.array((2, 2), init=np.zeros(3))
