@@ -1,5 +1,6 @@
 """Workloads and packets on networks of every family with failed links and accelerators."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,40 @@ def test_a_failed_plane_takes_its_share_of_the_bandwidth(workload: Path) -> None
 )
 def test_planes_that_a_machine_lacks_are_refused(machine: str, plane: str, why: str) -> None:
     assert why in refusal("plan", "allreduce", "--machine", machine, "--bytes", "1KiB", "--fail", plane)
+
+
+def random_boxes(rng: random.Random) -> un.Machine:
+    """Returns two to four boxes of GPUs whose interfaces are faster or slower than their switch, with a lost part."""
+    boxes, accelerators = rng.choice(((2, 4), (3, 4), (4, 3)))
+    inside = "\n".join(f"{n} {accelerators} count={rng.choice((1, 2, 6))}" for n in range(accelerators))
+    uplinks = "\n".join(f"{n} 0" for n in range(accelerators))
+    topology = {"name": "boxes", "boxes": boxes, "accelerators": accelerators, "inside": inside, "uplinks": uplinks}
+    timing = {"link_gbps": 200, "link_latency_ns": 100, "input_latency_ns": 20, "output_latency_ns": 20}
+    buffers = {"planes": 1, "packet_bytes": 4096, "buffer_bytes": 1 << 24}
+    whole = un.machine({"name": "boxes", "kind": "network", "topology": topology, **timing, **buffers})
+    count = boxes * accelerators
+    lost = rng.choice((str(rng.randrange(count)), f"{rng.randrange(accelerators)}-{count}"))
+    return un.machine(whole, failed=[lost])
+
+
+def test_plans_after_failures_are_as_fast_as_all_their_forests() -> None:
+    """Forests that a plan leaves out by their busiest links are slower, and plans of the same bits find them."""
+    rng, left_out = random.Random(5), 0
+    for _ in range(6):
+        machine, size = random_boxes(rng), 4 << rng.randrange(8, 20)
+        plan = un.plan("allreduce", machine, bytes=size)
+        seconds = plan.predicted["seconds"]
+        plan.schedule.verify()
+        assert plan.ratio is not None
+        assert plan.ratio >= 1 - 1e-9
+        forests = un.plan("allreduce", machine, bytes=size, algorithm="forest").candidates
+        assert seconds <= 1.01 * min(one["seconds"] for one in forests)
+        listed = [dict(one["params"]) for one in plan.candidates if one["algorithm"] == "forest"]
+        lacking = [one for one in forests if dict(one["params"]) not in listed]
+        left_out += len(lacking)
+        assert all(one["params"]["depth"] == "1" for one in lacking)
+        ordered = [one["seconds"] for one in forests if one["params"].get("order") == "ranks"]
+        if ordered:
+            same = un.plan("allreduce", machine, bytes=size, bits="place")
+            assert same.predicted["seconds"] <= 1.01 * min(ordered)
+    assert left_out > 0

@@ -145,6 +145,8 @@ pub(crate) const TIMING: &str = "the timing of candidates";
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Ranked {
     All,
+    /// All candidates, and those that only the plan of a named algorithm tries, among which are further orders of sums.
+    AllOrders,
     /// The best candidate, and any others that were timed to find it.
     Best,
     /// The best candidate if it takes less than a time. There may be none.
@@ -202,7 +204,8 @@ fn rank_with(
     composed: usize,
 ) -> Result<Ranking, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
-    let listed = target.candidates(c, wanted, only);
+    let is_named = only.is_some() || ranked == Ranked::AllOrders && c.kind.reduces();
+    let listed = target.candidates(c, wanted, only, is_named);
     let mut listed: Vec<_> = listed.into_iter().enumerate().collect();
     let case = target.case(c);
     let suit = |algorithm: &'static dyn Algorithm, params: Params| match form {
@@ -222,7 +225,8 @@ fn rank_with(
     };
     // If all candidates are required, no time stops the timing of another candidate, so candidates are timed in
     // parallel.
-    let mut all = (ranked == Ranked::All).then(|| parallel::map(&listed, |one| time(one, None)));
+    let are_all = matches!(ranked, Ranked::All | Ranked::AllOrders);
+    let mut all = are_all.then(|| parallel::map(&listed, |one| time(one, None)));
     for one in &listed {
         interrupt::check();
         let (at, (algorithm, params)) = one.clone();

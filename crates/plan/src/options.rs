@@ -43,7 +43,8 @@ pub fn plan_with(request: &Request<'_>, params: &Params, options: &PlanOptions<'
         library.bits = Some(library_bits(library.name, &problem, bits)?);
     }
     let named = options.algorithm.map(|algorithm| Named { algorithm, at_defaults: options.at_defaults });
-    let mut made = planned(problem, named, params, form, Ranked::All)?;
+    let ranked = if bits.is_some() { Ranked::AllOrders } else { Ranked::All };
+    let mut made = planned(problem, named, params, form, ranked)?;
     if let Some(bits) = bits {
         made = made.with_bits(bits)?;
     }

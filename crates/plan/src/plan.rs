@@ -163,7 +163,7 @@ pub(crate) fn timed(
             // with chains.
             let wanted = if algorithm.name() == name { params } else { &chosen };
             let is_given = at_defaults || algorithm.is_whole(wanted);
-            let listed = if is_given { Vec::new() } else { target.candidates(c, wanted, Some(algorithm.name())) };
+            let listed = if is_given { Vec::new() } else { target.candidates(c, wanted, Some(algorithm.name()), true) };
             let is_listed = !params.is_empty() && listed.iter().any(|(_, listed)| listed == wanted);
             if !is_listed && listed.iter().any(|(_, listed)| !target.is_slow(c, algorithm, listed)) {
                 rank(problem, wanted, form, ranked, Some(algorithm.name()))

@@ -133,7 +133,7 @@ pub(crate) fn as_planned(problem: &Problem, name: &str, params: &Params, alone: 
     let params = params.only(known);
     if !alone && let Ok((algorithm, chosen)) = target.resolve(c, name, &params) {
         let is_slow = |(algorithm, params): &(&'static dyn Algorithm, Params)| target.is_slow(c, *algorithm, params);
-        let listed = || target.candidates(c, &params, Some(algorithm.name()));
+        let listed = || target.candidates(c, &params, Some(algorithm.name()), true);
         if is_slow(&(algorithm, chosen)) && listed().iter().all(is_slow) {
             let reason = "its schedule would have to be built to be timed, and is huge".to_owned();
             return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());

@@ -70,15 +70,16 @@ pub trait Target: Send + Sync {
     }
 
     /// Lists algorithms with parameters that are worth ranking and agree with `wanted`: all algorithms, or the
-    /// algorithm named `only`.
+    /// algorithm named `only`. With `is_named`, lists also those that only a plan of a named algorithm tries.
     fn candidates(
         &self,
         collective: Collective,
         wanted: &Params,
         only: Option<&str>,
+        is_named: bool,
     ) -> Vec<(&'static dyn Algorithm, Params)> {
         let is_among = |algorithm: &dyn Algorithm| only.is_none_or(|only| algorithm.name() == only);
-        candidates::candidates_among(&self.case(collective), wanted, only.is_some(), is_among)
+        candidates::candidates_among(&self.case(collective), wanted, is_named, is_among)
     }
 
     /// Returns true if timing takes so long that the candidate is timed only if it is the only algorithm that the user

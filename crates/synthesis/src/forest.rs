@@ -89,14 +89,15 @@ impl Forest {
     /// Returns the times of all messages. A chunk is one unit. The latency of an arc is the largest latency in `hops`
     /// among the arcs of its symmetry class; it is `hop` if `hops` is `None` or the trees are [`Trees::Translated`].
     /// `sums` is the rate at which a host adds received data, if this takes time, and `work` its work on each message.
-    /// With [`Runs::Up`], begins count back from the end.
+    /// With [`Runs::Up`], begins count back from the end. `down` is the timetable of [`Runs::Down`] without `sums`, if it
+    /// is known.
     pub(crate) fn times(
         &self,
         graph: &Graph,
-        hop: f64,
-        hops: Option<&[f64]>,
+        (hop, hops): (f64, Option<&[f64]>),
         sending: Option<Sending>,
-        (runs, sums, work): (Runs, Option<f64>, Option<HostWork>),
+        (runs, down): (Runs, Option<&Times>),
+        (sums, work): (Option<f64>, Option<HostWork>),
     ) -> Times {
         let links = match &self.trees {
             Trees::RootTrees(trees) => trees.symmetry.classes(),
@@ -113,7 +114,7 @@ impl Forest {
         };
         rates.resize(links + hosts.as_ref().map_or(0, Hosts::count), sums.unwrap_or(1.0));
         hops.resize(rates.len(), 0.0);
-        let mut begins = jobs.begins(&rates, &hops);
+        let mut begins = down.map_or_else(|| jobs.begins(&rates, &hops), |down| down.begins.clone());
         if runs == Runs::Up {
             begins = jobs.begins_backwards(&begins, &rates, &hops);
         }

@@ -148,6 +148,16 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
     params.with("depth", depth).with("chunks", chunks)
 }
 
+/// Returns the parameters of the candidates of a shape, one for each order of sums and of directions.
+fn settings(case: &Case, fabric: &Fabric, shape: Shape) -> Vec<Params> {
+    let sums = case.collective.kind.reduces() && case.collective.kind != Kind::Barrier;
+    let orders: &[_] = if sums && has_orders(shape) { &["ranks", "tree"] } else { &[] };
+    let one = named(shape, Params::new());
+    let in_turns = gains_from_turns(case, fabric, shape).then(|| one.clone().with("turns", "yes"));
+    let ordered = orders.iter().map(|order| one.clone().with("order", order));
+    [one.clone()].into_iter().chain(in_turns).chain(ordered).collect()
+}
+
 /// Returns true if each root receives the inputs of all ranks directly, so that the root can add the inputs in any
 /// order.
 fn has_orders(shape: Shape) -> bool {
@@ -297,15 +307,23 @@ impl RankAlgorithm for Forest {
             return Vec::new();
         }
         let found = shapes(case, fabric, Given::default()).unwrap_or_default();
-        let sums = case.collective.kind.reduces() && case.collective.kind != Kind::Barrier;
-        let of = |shape: Shape| {
-            let orders: &[_] = if sums && has_orders(shape) { &["ranks", "tree"] } else { &[] };
-            let ordered = move |order: &&str| named(shape, Params::new()).with("order", order);
-            let in_turns =
-                gains_from_turns(case, fabric, shape).then(|| named(shape, Params::new()).with("turns", "yes"));
-            [named(shape, Params::new())].into_iter().chain(in_turns).chain(orders.iter().map(ordered))
-        };
-        found.into_iter().flat_map(of).collect()
+        found.into_iter().flat_map(|shape| settings(case, fabric, shape)).collect()
+    }
+
+    /// Adds the forests of depth 1 of an allreduce, whose sums have one order for all elements, even if deeper forests
+    /// end much sooner.
+    fn candidates_if_named(&self, case: &Case) -> Vec<Params> {
+        let listed = self.candidates(case);
+        let Some(fabric) = case.fabric().filter(|_| case.collective.kind == Kind::Allreduce) else { return listed };
+        if listed.is_empty() || fabric.least_depth(Roots::All) != Ok(1) {
+            return listed;
+        }
+        let direct = Given { roots: Some(Roots::All), depth: Some(1), ..Given::default() };
+        let direct = shapes(case, fabric, direct).unwrap_or_default().into_iter();
+        let mut found: Vec<Params> = direct.flat_map(|shape| settings(case, fabric, shape)).collect();
+        found.retain(|params| !listed.contains(params));
+        found.extend(listed);
+        found
     }
 
     /// If a user states depth and chunks, the defaults of the other parameters are determined.

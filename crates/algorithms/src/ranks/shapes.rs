@@ -159,8 +159,9 @@ fn shapes_of(
     // For long blocks, forests with a small depth may load some links too much, so the time of their busiest links is
     // compared.
     let bytes = message_bytes(case, roots, 1);
+    let all_bytes = in_sequence(case, roots) * bytes;
     let is_worth = |&depth: &u32| {
-        depth == deepest || fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| fluid <= WORTH * least)
+        depth == deepest || fabric.fluid_ns(roots, depth, all_bytes).is_ok_and(|fluid| fluid <= WORTH * least)
     };
     let worth = depths.into_iter().filter(is_worth);
     let mut found: Vec<Shape> =
@@ -187,8 +188,7 @@ fn deeper(case: &Case, fabric: &Fabric, roots: Roots, depths: &mut Vec<u32>, tim
     if depths.len() == 1 && deepest >= most {
         return f64::INFINITY;
     }
-    let in_sequence = if matches!(roots, Roots::Through(_)) { 1 } else { runs(case.collective.kind).len() as u64 };
-    let bytes = in_sequence * message_bytes(case, roots, 1);
+    let bytes = in_sequence(case, roots) * message_bytes(case, roots, 1);
     let is_far = |depth, ns: f64| fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| FAR.contains(&(ns / fluid)));
     let mut least = time(deepest);
     while deepest < most && is_far(deepest, least) {
@@ -295,6 +295,11 @@ pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoFore
 /// Returns true if every rank gets the sum of the vectors of all ranks. A barrier is an allreduce of one element.
 pub fn sums_for_all(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Barrier)
+}
+
+/// Returns the number of directions in which a collective uses the trees of `roots`, one after the other.
+fn in_sequence(case: &Case, roots: Roots) -> u64 {
+    if matches!(roots, Roots::Through(_)) { 1 } else { runs(case.collective.kind).len() as u64 }
 }
 
 /// Returns the directions in which a collective uses its trees, in sequence.

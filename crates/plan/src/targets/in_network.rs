@@ -245,6 +245,7 @@ impl Target for OnSwitches {
         collective: Collective,
         wanted: &Params,
         only: Option<&str>,
+        _is_named: bool,
     ) -> Vec<(&'static dyn Algorithm, Params)> {
         let case = self.case(collective);
         // A single core sends no messages, so algorithms on the cores do not apply.

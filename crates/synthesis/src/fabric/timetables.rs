@@ -55,14 +55,29 @@ impl Fabric {
     ) -> Result<Shared<Times>, NoForest> {
         let forest = self.forest(roots, depth, chunks, bytes)?;
         let class = self.class(roots, chunks, bytes);
-        let times = || self.times_of(&forest, bytes + self.header_bytes, class.is_some(), runs);
-        Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
+        let kept_for = |runs, down: &dyn Fn() -> Option<Shared<Times>>| {
+            let times = || self.times_after(&forest, bytes + self.header_bytes, class.is_some(), (runs, down));
+            kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times)
+        };
+        Ok(kept_for(runs, &|| Some(kept_for(Runs::Down, &|| None))))
     }
 
     /// Returns the timetable of a forest, in units of the time of a chunk of `bytes` on a link of rate 1. With
     /// `by_link`, links have their own latencies (of links that are equivalent by symmetry, the largest); otherwise, or
     /// if trees are translated, all have the mean latency.
     pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Shared<Times> {
+        self.times_after(forest, bytes, by_link, (runs, &|| None))
+    }
+
+    /// Returns the timetable of [`Fabric::times_of`]. `down` returns the timetable of [`Runs::Down`], if it is at hand.
+    /// It is called only if sums take no time: then a timetable of [`Runs::Up`] begins with the same times.
+    fn times_after(
+        &self,
+        forest: &Forest,
+        bytes: u64,
+        by_link: bool,
+        (runs, down): (Runs, &dyn Fn() -> Option<Shared<Times>>),
+    ) -> Shared<Times> {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
         let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
@@ -71,7 +86,10 @@ impl Fabric {
         let hops = by_link.then(hops);
         let work = self.host_work(bytes);
         let (hop, sending) = (self.hop(bytes), self.sending(bytes));
-        let times = || forest.times(graph, hop, hops.as_deref(), sending, (runs, sums, work));
+        let times = || {
+            let down = if runs == Runs::Up && sums.is_none() { down() } else { None };
+            forest.times(graph, (hop, hops.as_deref()), sending, (runs, down.as_deref()), (sums, work))
+        };
         let Trees::RootTrees(trees) = &forest.trees else { return Shared::new(times()) };
         let (graph, trees, hops) = (graph.clone(), trees.clone(), hops.clone());
         tree_cache::times(OfTimes { graph, trees, hop, hops, sending, runs, sums, work }, times)

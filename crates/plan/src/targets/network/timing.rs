@@ -173,10 +173,10 @@ impl OnNetwork {
     ) -> Result<Option<Timed>, PlanError> {
         let case = self.case(collective);
         let timed = |params, time, source| Some(Timed { algorithm, params, time, source, estimate: None });
-        let profile = algorithm.profile(&case, &params);
         let instructions = algorithm.size(&case, &params).instructions;
         let is_small = instructions.is_some_and(|n| n <= MOST_BY_TIMETABLE);
-        if let Some(Profile::Exchanges(exchanges)) = profile.as_ref().filter(|_| !is_small) {
+        let profile = if is_small { None } else { algorithm.profile(&case, &params) };
+        if let Some(Profile::Exchanges(exchanges)) = &profile {
             limits::admit(TIMING, 0, self.part.model.steps_of_exchanges(exchanges))?;
             let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
             return Ok(timed(params, time, TimeSource::Exchanges));
