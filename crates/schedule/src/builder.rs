@@ -9,7 +9,10 @@ use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, LaneId, NodeId, PhaseId, StreamId, interrupt::poll, narrow, parallel};
 use unisono_collective::Collective;
 
-use crate::schedule::{Instr, Instrs, Operand, PackedOperand, PhaseId16, Schedule, Stream};
+use crate::{
+    instrs::{Instr, Instrs, PackedOperand, PhaseId16},
+    schedule::{Operand, Schedule, Stream},
+};
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BuildError {
@@ -65,7 +68,8 @@ pub struct Builder {
     place_of: Vec<u32>,
     /// For each node, its place that was created last, or [`NOWHERE`].
     newest: Vec<u32>,
-    operands: Vec<PackedOperand>,
+    /// Number of operands of all instructions.
+    operands: u64,
     /// The streams. `capacity` is 1 if an instruction names the stream, otherwise 0, until [`Builder::finish`] sets it.
     streams: Vec<Stream>,
     bounded: Vec<(StreamId, u32)>,
@@ -100,7 +104,7 @@ impl Builder {
             place_ids: FxHashMap::default(),
             place_of: Vec::new(),
             newest: vec![NOWHERE; collective.ranks as usize],
-            operands: Vec::new(),
+            operands: 0,
             streams: Vec::new(),
             bounded: Vec::new(),
             sinks: Vec::new(),
@@ -171,13 +175,13 @@ impl Builder {
     fn fits(&self, first: &Self, second: &Self) -> bool {
         let all = [self, first, second];
         let len = |at: usize| all.iter().filter_map(|b| b.streams.get(at)).map(|s| u64::from(s.len)).sum::<u64>();
-        all.iter().map(|b| b.operands.len()).sum::<usize>() < u32::MAX as usize
+        all.iter().map(|b| b.operands).sum::<u64>() < u64::from(u32::MAX)
             && (0..first.streams.len()).all(|at| len(at) <= u64::from(u32::MAX))
     }
 
     /// Appends the instructions of a part whose tables are sorted.
     fn append(&mut self, part: Self) {
-        let (before, operands) = (narrow::<u32>(self.instrs.len()), narrow::<u32>(self.operands.len()));
+        let before = narrow::<u32>(self.instrs.len());
         self.newest.resize(part.newest.len(), NOWHERE);
         for at in part.places_in_order() {
             let Place { node, lane, instrs, .. } = part.places[at];
@@ -187,15 +191,12 @@ impl Builder {
             self.places[place as usize].last = InstrId::new(self.place_of.len() - 1);
         }
         if before == 0 {
-            (self.shapes, self.instrs, self.operands) = (part.instrs.known(), part.instrs, part.operands);
+            (self.shapes, self.instrs) = (part.instrs.known(), part.instrs);
         } else {
-            for instr in part.instrs.iter() {
-                poll();
-                let first_operand = operands + instr.first_operand;
-                self.instrs.push(Instr { first_operand, ..instr }, &mut self.shapes);
-            }
-            self.operands.extend_from_slice(&part.operands);
+            let all = (0..part.instrs.len()).map(InstrId::new);
+            all.for_each(|id| self.instrs.push_from(&part.instrs, id, &mut self.shapes));
         }
+        self.operands += part.operands;
         let after = |id: InstrId| InstrId(before + id.0);
         self.deps.extend(part.deps.into_iter().map(|(instr, earlier)| (after(instr), after(earlier))));
         if self.streams.len() < part.streams.len() {
@@ -224,20 +225,20 @@ impl Builder {
         b.scratch = moved.iter().zip(&schedule.scratch).map(|(&moved, &s)| if moved { 0 } else { s }).collect();
         let bounded = schedule.streams.iter().enumerate().filter(|(_, s)| s.capacity != s.len);
         b.bounded = bounded.map(|(n, s)| (StreamId::new(n), s.capacity)).collect();
-        b.operands = std::mem::take(&mut schedule.operands);
+        (b.shapes, b.instrs) = (schedule.instrs.known(), std::mem::take(&mut schedule.instrs));
         b.streams = schedule.streams.iter().map(|stream| Stream { capacity: 0, ..*stream }).collect();
         for node in schedule.all_nodes() {
             for (lane, row) in schedule.lanes(node).enumerate() {
                 for id in schedule.lane_instrs(LaneId::new(row)).map(InstrId::new) {
-                    let (sources, sinks) = schedule.operand_rows(id);
-                    for operand in &mut b.operands[sources.start..sinks.end] {
+                    for operand in b.instrs.operands_mut(id) {
+                        b.operands += 1;
                         match operand.get() {
                             Operand::Tmp(start) if moved[node.index()] => *operand = Operand::Out(start).into(),
                             Operand::Stream(s) => b.streams[s.index()].capacity = 1,
                             _ => {}
                         }
                     }
-                    b.push(node, narrow(lane), schedule.instr(id));
+                    b.extend_lane(node, narrow(lane));
                 }
             }
         }
@@ -269,7 +270,6 @@ impl Builder {
     pub fn reserve(&mut self, instrs: usize, streams: usize) {
         self.instrs.reserve(instrs);
         self.place_of.reserve(instrs);
-        self.operands.reserve(3 * instrs);
         self.streams.reserve(streams);
         self.sinks.reserve(streams);
     }
@@ -379,7 +379,7 @@ impl Builder {
         }
         let id = InstrId::new(self.place_of.len());
         let most = u64::from(u32::MAX - 1);
-        if (self.operands.len() + sources.len() + sinks.len()) as u64 > most {
+        if self.operands + (sources.len() + sinks.len()) as u64 > most {
             self.fail(BuildError::TooMany { what: "operands", found: most + 1, most });
             return id;
         }
@@ -393,7 +393,7 @@ impl Builder {
                 return id;
             }
         }
-        let first_operand = narrow(self.operands.len());
+        let first_operand = narrow(self.instrs.operands.len());
         for &operand in sources.iter().chain(sinks) {
             if let Operand::Stream(s) = operand {
                 let count = self.streams.len() as u64;
@@ -404,7 +404,7 @@ impl Builder {
                 stream.capacity = 1;
             }
         }
-        self.operands.extend(sources.iter().chain(sinks).map(|&operand| PackedOperand::from(operand)));
+        self.instrs.operands.extend(sources.iter().chain(sinks).map(|&operand| PackedOperand::from(operand)));
         for &operand in sinks {
             if let Operand::Stream(s) = operand {
                 let stream = &mut self.streams[s.index()];
@@ -421,22 +421,25 @@ impl Builder {
                 }
             }
         }
+        self.operands += (sources.len() + sinks.len()) as u64;
         let (sources, sinks) = (narrow(sources.len()), narrow(sinks.len()));
-        self.push(node, lane, Instr { first_operand, sources, sinks, len, phase: PhaseId16(self.phase) })
+        let phase = PhaseId16(self.phase);
+        let (id, goes_on) = self.extend_lane(node, lane);
+        self.instrs.push(Instr { first_operand, sources, sinks, len, phase, step: 0 }, goes_on, &mut self.shapes);
+        id
     }
 
-    /// Appends an instruction to a lane. Its operands were appended before.
-    fn push(&mut self, node: NodeId, lane: u32, instr: Instr) -> InstrId {
+    /// Adds the next instruction to a lane. Returns its id, and true if the instruction before is in the same lane.
+    fn extend_lane(&mut self, node: NodeId, lane: u32) -> (InstrId, bool) {
         let id = InstrId::new(self.place_of.len());
-        let at = match self.place_of.last() {
-            Some(&last) if self.places[last as usize].is(node, lane) => last,
-            _ => self.place(node, lane),
+        let (at, goes_on) = match self.place_of.last() {
+            Some(&last) if self.places[last as usize].is(node, lane) => (last, true),
+            _ => (self.place(node, lane), false),
         };
         let place = &mut self.places[at as usize];
         (place.instrs, place.last) = (place.instrs + 1, id);
         self.place_of.push(at);
-        self.instrs.push(instr, &mut self.shapes);
-        id
+        (id, goes_on)
     }
 
     /// Returns the place of a lane, which is created on first use.
@@ -551,6 +554,7 @@ impl Builder {
             self.streams[stream.index()].capacity = capacity;
         }
         self.wait_at_joins();
+        self.instrs.settle(&mut self.shapes);
         let (node_lanes, lane_instrs) = self.sort();
         if !self.keeps_unused {
             self.drop_unused_streams(&used);
@@ -565,7 +569,6 @@ impl Builder {
             lane_instrs,
             scratch: self.scratch,
             instrs: self.instrs,
-            operands: self.operands,
             streams: self.streams,
             sinks: self.sinks,
             deps: self.deps,
@@ -597,6 +600,7 @@ impl Builder {
         node_lanes.resize(self.scratch.len() + 1, narrow(lane_instrs.len()));
         lane_instrs.push(end);
         if !self.place_of.is_sorted_by_key(|&at| next[at as usize]) {
+            self.instrs.make_plain(&mut self.shapes);
             // The place of each instruction becomes its new id.
             for id in &mut self.place_of {
                 poll();
@@ -604,7 +608,7 @@ impl Builder {
                 (*id, *next) = (*next, *next + 1);
             }
             let new = |id: InstrId| InstrId(self.place_of[id.index()]);
-            let instrs = || self.instrs.sorted(&self.operands, &self.place_of);
+            let instrs = || self.instrs.sorted(&self.place_of);
             let deps = || {
                 let mut deps: Vec<_> = self.deps.iter().map(|&(instr, earlier)| (new(instr), new(earlier))).collect();
                 deps.sort_unstable();
@@ -612,7 +616,7 @@ impl Builder {
             };
             let is_long = self.place_of.len() >= LONG;
             let (instrs, deps) = if is_long { parallel::both(instrs, deps) } else { (instrs(), deps()) };
-            ((self.instrs, self.operands), self.deps) = (instrs, deps);
+            (self.instrs, self.deps) = (instrs, deps);
         }
         self.place_of = Vec::new();
         (node_lanes, lane_instrs)
@@ -634,7 +638,7 @@ impl Builder {
             streams.push(Stream { first_sink, ..*stream });
         }
         (self.streams, self.sinks) = (streams, sinks);
-        for operand in &mut self.operands {
+        for operand in &mut self.instrs.operands {
             poll();
             if let Operand::Stream(s) = operand.get() {
                 *operand = Operand::Stream(renamed[s.index()]).into();

@@ -5,7 +5,8 @@ use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 
 use crate::{
     builder::{BuildError, Builder},
-    schedule::{Operand, Operands, Schedule},
+    instrs::Operands,
+    schedule::{Operand, Schedule},
 };
 
 impl Builder {

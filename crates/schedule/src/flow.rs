@@ -9,6 +9,7 @@ use std::ops::Range;
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId, interrupt::poll};
 
 use crate::{
+    instrs::Instr,
     schedule::{Operand, Schedule},
     well_formed,
 };
@@ -23,8 +24,10 @@ pub struct Piece {
 
 #[derive(Default)]
 pub struct Flow {
-    /// First stream element of each operand row; 0 for slices of memory.
+    /// First stream element of each operand, by instruction; 0 for slices of memory.
     position: Vec<u32>,
+    /// Index in `position` of the first operand of each instruction. Empty if it is [`Instr::first_operand`].
+    first: Vec<u32>,
     lane_of: Vec<LaneId>,
     node_of_lane: Vec<NodeId>,
     writer_rows: Vec<u32>,
@@ -44,8 +47,10 @@ impl Flow {
 
     /// Indexes a schedule that [`well_formed::check`] found to be well-formed.
     pub(crate) fn index(schedule: &Schedule) -> Self {
+        let (operands, first) = schedule.instrs.starts();
         let mut flow = Self {
-            position: vec![0; schedule.operands.len()],
+            position: vec![0; operands],
+            first,
             lane_of: schedule.lanes_of_instrs(),
             node_of_lane: schedule.nodes_of_lanes(),
             writer_rows: vec![0; schedule.streams.len() + 1],
@@ -60,10 +65,11 @@ impl Flow {
     fn count(&mut self, schedule: &Schedule) {
         for id in (0..schedule.instrs.len()).map(InstrId::new) {
             poll();
-            for s in schedule.sources(id).iter().filter_map(Operand::stream) {
+            let (_, sources, sinks) = schedule.whole(id);
+            for s in sources.iter().filter_map(Operand::stream) {
                 self.reader_rows[s.index() + 1] += 1;
             }
-            for s in schedule.sinks(id).iter().filter_map(Operand::stream) {
+            for s in sinks.iter().filter_map(Operand::stream) {
                 self.writer_rows[s.index() + 1] += 1;
             }
         }
@@ -98,10 +104,10 @@ impl Flow {
         };
         for id in (0..schedule.instrs.len()).map(InstrId::new) {
             poll();
-            let len = schedule.instr(id).len;
-            let (sources, sinks) = schedule.operand_rows(id);
-            for row in sources {
-                if let Operand::Stream(s) = schedule.operand(row) {
+            let (instr, sources, sinks) = schedule.whole(id);
+            let (len, first) = (instr.len, self.first(id, instr));
+            for (row, source) in (first..).zip(sources.iter()) {
+                if let Operand::Stream(s) = source {
                     let next = &mut next[s.index()];
                     let popped = if one_sink_each {
                         &mut next.popped
@@ -113,8 +119,8 @@ impl Flow {
                     self.readers[take(&mut next.reader, 1) as usize] = Piece { start, instr: id };
                 }
             }
-            for row in sinks {
-                if let Operand::Stream(s) = schedule.operand(row) {
+            for (row, sink) in (first + sources.len()..).zip(sinks.iter()) {
+                if let Operand::Stream(s) = sink {
                     let next = &mut next[s.index()];
                     let start = take(&mut next.pushed, len);
                     self.position[row] = start;
@@ -132,9 +138,32 @@ impl Flow {
         self.node_of_lane[self.lane_of[id.index()].index()]
     }
 
-    /// Returns the first stream element that operand row `row` transfers.
-    pub(crate) fn position(&self, row: usize) -> u32 {
-        self.position[row]
+    /// Returns the sources of an instruction, each with the first stream element that it pops; 0 for memory.
+    #[inline(always)]
+    pub(crate) fn sources<'a>(
+        &'a self,
+        schedule: &'a Schedule,
+        id: InstrId,
+    ) -> impl Iterator<Item = (Operand, u32)> + 'a {
+        let (instr, sources, _) = schedule.whole(id);
+        sources.iter().zip(self.position[self.first(id, instr)..].iter().copied())
+    }
+
+    /// Returns the sinks of an instruction, each with the first stream element that it pushes; 0 for memory.
+    #[inline(always)]
+    pub(crate) fn sinks<'a>(
+        &'a self,
+        schedule: &'a Schedule,
+        id: InstrId,
+    ) -> impl Iterator<Item = (Operand, u32)> + 'a {
+        let (instr, sources, sinks) = schedule.whole(id);
+        sinks.iter().zip(self.position[self.first(id, instr) + sources.len()..].iter().copied())
+    }
+
+    /// Returns the index in `position` of the first operand of an instruction.
+    #[inline(always)]
+    fn first(&self, id: InstrId, instr: Instr) -> usize {
+        self.first.get(id.index()).copied().unwrap_or(instr.first_operand) as usize
     }
 
     pub fn writers(&self, id: StreamId) -> &[Piece] {
@@ -147,26 +176,15 @@ impl Flow {
     }
 
     /// Returns the streams among an instruction's sources, each with the range of elements popped.
+    #[inline(always)]
     pub fn pops<'a>(&'a self, schedule: &'a Schedule, id: InstrId) -> impl Iterator<Item = (StreamId, Span)> + 'a {
-        self.ends(schedule, id, schedule.operand_rows(id).0)
+        spans(schedule.instr(id).len, self.sources(schedule, id))
     }
 
     /// Returns the streams among an instruction's sinks, each with the range of elements pushed.
+    #[inline(always)]
     pub fn pushes<'a>(&'a self, schedule: &'a Schedule, id: InstrId) -> impl Iterator<Item = (StreamId, Span)> + 'a {
-        self.ends(schedule, id, schedule.operand_rows(id).1)
-    }
-
-    fn ends<'a>(
-        &'a self,
-        schedule: &'a Schedule,
-        id: InstrId,
-        rows: Range<usize>,
-    ) -> impl Iterator<Item = (StreamId, Span)> + 'a {
-        let len = schedule.instr(id).len;
-        rows.filter_map(move |row| {
-            let s = schedule.operand(row).stream()?;
-            Some((s, Span::new(self.position[row], len)))
-        })
+        spans(schedule.instr(id).len, self.sinks(schedule, id))
     }
 
     /// Returns the pieces that overlap `span`. `pieces` must be the writers of a stream, or its readers at one sink:
@@ -200,6 +218,12 @@ impl Flow {
             Some(here)
         })
     }
+}
+
+/// Returns the streams among operands of `len` elements, each with its range.
+#[inline(always)]
+fn spans(len: u32, operands: impl Iterator<Item = (Operand, u32)>) -> impl Iterator<Item = (StreamId, Span)> {
+    operands.filter_map(move |(operand, position)| Some((operand.stream()?, Span::new(position, len))))
 }
 
 fn rows(starts: &[u32], id: StreamId) -> Range<usize> {

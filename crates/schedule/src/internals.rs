@@ -32,6 +32,10 @@ pub mod race {
 }
 pub mod runs {
     pub use crate::stored::runs::Runs;
+
+    pub fn count(schedule: &crate::Schedule) -> usize {
+        schedule.instrs.runs()
+    }
 }
 pub mod segments {
     pub use crate::verify::segments::{Memory, Segment, push_merged};

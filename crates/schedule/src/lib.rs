@@ -14,8 +14,9 @@
 //! those programs.
 //!
 //! Instructions are rows of compact tables, sorted by node, lane and program order: 8 bytes for an instruction, because
-//! values that instructions share are stored once, 5 bytes for an operand, 16 bytes for a stream. All operands of an
-//! instruction have its length, so an operand is only a position.
+//! values that instructions share are stored once, 5 bytes for an operand, 16 bytes for a stream. Instructions of a
+//! lane whose operands have equal distances share one row. All operands of an instruction have its length, so an
+//! operand is only a position.
 
 // In these modules a number that does not fit its type is refused on input, or converted by `unisono_base::narrow`.
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -24,6 +25,8 @@ mod builder;
 mod embed;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod flow;
+#[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+mod instrs;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 #[doc(hidden)]
 pub mod internals;
@@ -44,5 +47,6 @@ mod well_formed;
 
 pub use builder::{BuildError, Builder};
 pub use flow::Flow;
+pub use instrs::{Instr, Operands};
 pub use order::{topological, topological_with};
-pub use schedule::{Instr, MoreNodes, Operand, Operands, Schedule, Stream};
+pub use schedule::{MoreNodes, Operand, Schedule, Stream};

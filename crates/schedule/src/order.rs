@@ -13,6 +13,7 @@ use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId, interru
 
 use crate::{
     flow::Flow,
+    instrs::Instr,
     runs::Runs,
     schedule::{Operand, Schedule, Stream},
 };
@@ -177,12 +178,12 @@ impl<'a> Lanes<'a> {
             return false;
         }
         let node = self.node_of_lane[lane.index()];
-        let (sources, sinks) = schedule.operand_rows(id);
-        let len = u64::from(schedule.instrs.get(id).len);
-        for row in sources.start + next.operands as usize..sinks.end {
-            if let Operand::Stream(s) = schedule.operand(row) {
+        let (instr, operands) = schedule.instrs.whole(id);
+        let len = u64::from(instr.len);
+        for n in next.operands as usize..operands.len() {
+            if let Operand::Stream(s) = operands.get(n) {
                 let mut waits = false;
-                if row < sources.end {
+                if n < usize::from(instr.sources) {
                     let sink = self.sink(s, node);
                     if u64::from(sink.popped) + len > u64::from(sink.pushed) {
                         sink.reader = lane.0;
@@ -222,14 +223,14 @@ impl<'a> Lanes<'a> {
                 woken.push(LaneId(std::mem::replace(waiting, NOBODY)));
             }
         };
-        let len = schedule.instrs.get(id).len;
-        for s in schedule.sinks(id).iter().filter_map(Operand::stream) {
+        let (Instr { len, .. }, sources, sinks) = schedule.whole(id);
+        for s in sinks.iter().filter_map(Operand::stream) {
             for sink in self.sinks(s) {
                 sink.pushed += len;
                 wake(&mut sink.reader);
             }
         }
-        for s in schedule.sources(id).iter().filter_map(Operand::stream) {
+        for s in sources.iter().filter_map(Operand::stream) {
             let sink = self.sink(s, node);
             sink.popped += len;
             wake(&mut sink.writer);

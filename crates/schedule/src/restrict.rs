@@ -107,9 +107,9 @@ impl<'a> Needs<'a> {
 
     /// Returns the instructions that pop the elements that an instruction pushes to the stream of operand `row`, one
     /// for each sink. `None` unless each of them pops exactly these elements.
-    fn readers(&self, row: usize, id: InstrId) -> Option<Vec<InstrId>> {
-        let (stream, len) = (self.schedule.operand(row).stream()?, self.schedule.instr(id).len);
-        let span = Span::new(self.flow.position(row), len);
+    fn readers(&self, (sink, position): (Operand, u32), id: InstrId) -> Option<Vec<InstrId>> {
+        let (stream, len) = (sink.stream()?, self.schedule.instr(id).len);
+        let span = Span::new(position, len);
         let of_sink = |pieces| match Flow::touching(pieces, span) {
             [one] if one.start == span.start && self.schedule.instr(one.instr).len == len => Some(one.instr),
             _ => None,
@@ -143,12 +143,12 @@ impl<'a> Needs<'a> {
         for &id in self.order.iter().rev() {
             let (node, len) = (self.flow.node_of(id).index(), schedule.instr(id).len);
             let mut needed = self.popped[id.index()];
-            for row in schedule.operand_rows(id).1 {
-                needed = match schedule.operand(row) {
+            for sink in self.flow.sinks(schedule, id) {
+                needed = match sink.0 {
                     Operand::Out(start) => hull(needed, outs[node].within(Span::new(start, len))),
                     Operand::Tmp(start) => hull(needed, tmps[node].within(Span::new(start, len))),
                     Operand::Stream(_) => {
-                        let readers = self.readers(row, id).unwrap_or_default();
+                        let readers = self.readers(sink, id).unwrap_or_default();
                         readers.iter().fold(needed, |needed, reader| hull(needed, self.of[reader.index()]))
                     }
                     Operand::In(_) => needed,
@@ -179,8 +179,8 @@ impl<'a> Needs<'a> {
         for at in 0..self.order.len() {
             let id = self.order[at];
             let pushed = self.of[id.index()];
-            for row in self.schedule.operand_rows(id).1 {
-                for reader in self.readers(row, id).unwrap_or_default() {
+            for sink in self.flow.sinks(self.schedule, id) {
+                for reader in self.readers(sink, id).unwrap_or_default() {
                     if self.of[reader.index()] != pushed {
                         self.popped[reader.index()] = pushed;
                         self.of[reader.index()] = pushed;
@@ -264,19 +264,18 @@ impl Schedule {
         let (mut tmps, mut streams) = (outs.clone(), vec![Ranges::default(); self.all_streams().count()]);
         let mut pieces = vec![Vec::new(); self.instr_count()];
         for id in topological(self, &flow, &mut Diagnostics::default()) {
-            let (node, len, rows) = (flow.node_of(id).index(), self.instr(id).len, self.operand_rows(id));
-            let fed = |row: usize| {
-                let (fed, start) = match self.operand(row) {
+            let (node, len) = (flow.node_of(id).index(), self.instr(id).len);
+            let fed = |(operand, position): (Operand, u32)| {
+                let (fed, start) = match operand {
                     Operand::In(start) => return repeated(inputs(narrow(node)).unwrap_or(0), Span::new(start, len)),
                     Operand::Out(start) => (&outs[node], start),
                     Operand::Tmp(start) => (&tmps[node], start),
-                    Operand::Stream(s) => (&streams[s.index()], flow.position(row)),
+                    Operand::Stream(s) => (&streams[s.index()], position),
                 };
-                let operand = self.operand(row);
                 let ranges = fed.of(Span::new(start, len)).into_iter();
                 ranges.map(|range| (range, offset(operand, range.start))).collect::<Vec<_>>()
             };
-            let sources: Vec<(Span, Operand)> = rows.0.flat_map(fed).collect();
+            let sources: Vec<(Span, Operand)> = flow.sources(self, id).flat_map(fed).collect();
             let ends = sources.iter().flat_map(|(range, _)| [range.start, narrow(range.end())]);
             let ends: BTreeSet<u32> = ends.collect();
             let of_piece = |(&start, &end): (&u32, &u32)| {
@@ -286,11 +285,11 @@ impl Schedule {
             };
             let made = ends.iter().zip(ends.iter().skip(1)).map(of_piece).filter(|piece| !piece.1.is_empty());
             pieces[id.index()] = made.collect();
-            for row in rows.1 {
-                let (fed, first) = match self.operand(row) {
+            for (operand, position) in flow.sinks(self, id) {
+                let (fed, first) = match operand {
                     Operand::Out(start) => (&mut outs[node], start),
                     Operand::Tmp(start) => (&mut tmps[node], start),
-                    Operand::Stream(s) => (&mut streams[s.index()], flow.position(row)),
+                    Operand::Stream(s) => (&mut streams[s.index()], position),
                     Operand::In(_) => continue,
                 };
                 fed.remove(Span::new(first, len));

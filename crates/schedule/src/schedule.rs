@@ -2,13 +2,10 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-use unisono_base::{
-    InstrId, LaneId, NodeId, PhaseId, Span, StreamId,
-    interrupt::{check, poll},
-    narrow,
-};
+use unisono_base::{InstrId, LaneId, NodeId, PhaseId, Span, StreamId, interrupt::check};
 use unisono_collective::{Collective, Operator};
+
+use crate::instrs::{Instr, Instrs, Operands};
 
 /// An operand of an instruction. Buffer operands name the first element; the length is that of the instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -20,172 +17,6 @@ pub enum Operand {
     /// The node's scratch memory.
     Tmp(u32),
     Stream(StreamId),
-}
-
-/// An operand as stored in the table. It takes 5 bytes without padding; [`Operand`] takes 8.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct PackedOperand {
-    kind: u8,
-    place: [u8; 4],
-}
-
-impl From<Operand> for PackedOperand {
-    #[inline]
-    fn from(operand: Operand) -> Self {
-        let (kind, place) = match operand {
-            Operand::In(start) => (0, start),
-            Operand::Out(start) => (1, start),
-            Operand::Tmp(start) => (2, start),
-            Operand::Stream(stream) => (3, stream.0),
-        };
-        Self { kind, place: place.to_ne_bytes() }
-    }
-}
-
-impl PackedOperand {
-    #[inline]
-    pub(crate) fn get(self) -> Operand {
-        let place = u32::from_ne_bytes(self.place);
-        match self.kind {
-            0 => Operand::In(place),
-            1 => Operand::Out(place),
-            2 => Operand::Tmp(place),
-            _ => Operand::Stream(StreamId(place)),
-        }
-    }
-}
-
-/// Sources or sinks of an instruction, in order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Operands<'a>(&'a [PackedOperand]);
-
-impl<'a> Operands<'a> {
-    pub fn len(self) -> usize {
-        self.0.len()
-    }
-
-    pub fn is_empty(self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn iter(self) -> impl DoubleEndedIterator<Item = Operand> + ExactSizeIterator + Clone + use<'a> {
-        self.0.iter().map(|o| o.get())
-    }
-
-    pub fn to_vec(self) -> Vec<Operand> {
-        self.iter().collect()
-    }
-}
-
-/// One `combine` instruction. Its operands are consecutive rows of the schedule's operand table, sources first.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Instr {
-    pub(crate) first_operand: u32,
-    pub(crate) sources: u16,
-    pub(crate) sinks: u16,
-    pub len: u32,
-    pub phase: PhaseId16,
-}
-
-impl Instr {
-    /// Returns the number of operands.
-    fn operands(&self) -> u32 {
-        u32::from(self.sources) + u32::from(self.sinks)
-    }
-}
-
-/// A phase id in 16 bits, as stored in instructions.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct PhaseId16(pub(crate) u16);
-
-impl From<PhaseId16> for PhaseId {
-    fn from(p: PhaseId16) -> PhaseId {
-        PhaseId(u32::from(p.0))
-    }
-}
-
-/// Instructions of a schedule, 8 bytes each. Instructions with the same numbers of operands, length and phase share one
-/// row of `shapes`.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Instrs {
-    /// Row of the first operand of each instruction, and the index of the instruction's shape in `shapes`.
-    rows: Vec<(u32, u32)>,
-    /// Distinct instructions, with first operand 0, in the order of their first use.
-    shapes: Vec<Instr>,
-}
-
-impl Instrs {
-    /// Appends an instruction. `known` has the index of each shape in `shapes`.
-    #[inline]
-    pub fn push(&mut self, instr: Instr, known: &mut FxHashMap<Instr, u32>) {
-        let shape = Instr { first_operand: 0, ..instr };
-        let mut at = self.rows.last().map_or(0, |row| row.1);
-        if self.shapes.get(at as usize) != Some(&shape) {
-            at = *known.entry(shape).or_insert_with(|| {
-                self.shapes.push(shape);
-                narrow(self.shapes.len() - 1)
-            });
-        }
-        self.rows.push((instr.first_operand, at));
-    }
-
-    /// Returns the index of each shape in `shapes`.
-    pub fn known(&self) -> FxHashMap<Instr, u32> {
-        self.shapes.iter().copied().zip(0..).collect()
-    }
-
-    pub fn reserve(&mut self, count: usize) {
-        self.rows.reserve(count);
-    }
-
-    /// Returns the tables of instructions and operands with instruction `i` in row `to[i]`.
-    pub fn sorted(&self, operands: &[PackedOperand], to: &[u32]) -> (Self, Vec<PackedOperand>) {
-        // Each lane fills its rows in ascending order, so the written memory stays in the cache. A loop over the new
-        // rows would read from random addresses instead.
-        let mut rows = vec![(0, 0); self.len()];
-        for (&to, &row) in to.iter().zip(&self.rows) {
-            poll();
-            rows[to as usize] = row;
-        }
-        let (mut shapes, mut renamed, mut end) = (Vec::new(), vec![None; self.shapes.len()], 0);
-        for row in &mut rows {
-            poll();
-            let shape = self.shapes[row.1 as usize];
-            let first = *renamed[row.1 as usize].get_or_insert_with(|| {
-                shapes.push(shape);
-                narrow(shapes.len() - 1)
-            });
-            *row = (end, first);
-            end += shape.operands();
-        }
-        let mut moved = vec![PackedOperand::from(Operand::In(0)); operands.len()];
-        for (&to, &(from, shape)) in to.iter().zip(&self.rows) {
-            poll();
-            let (from, count) = (from as usize, self.shapes[shape as usize].operands() as usize);
-            let first = rows[to as usize].0 as usize;
-            moved[first..first + count].copy_from_slice(&operands[from..from + count]);
-        }
-        (Self { rows, shapes }, moved)
-    }
-
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    #[inline]
-    pub fn get(&self, id: InstrId) -> Instr {
-        let (first_operand, shape) = self.rows[id.index()];
-        Instr { first_operand, ..self.shapes[shape as usize] }
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = Instr> {
-        (0..self.len()).map(|at| self.get(InstrId::new(at)))
-    }
-
-    /// Returns the lengths of all shapes. A change of a length applies to all instructions of the shape.
-    pub fn lens_mut(&mut self) -> impl Iterator<Item = &mut u32> {
-        self.shapes.iter_mut().map(|shape| &mut shape.len)
-    }
 }
 
 /// A FIFO from `source` to its sinks. `len` elements pass in total; at most `capacity` of them wait at a sink.
@@ -218,7 +49,6 @@ pub struct Schedule {
     /// Number of scratch elements of each node.
     pub(crate) scratch: Vec<u32>,
     pub(crate) instrs: Instrs,
-    pub(crate) operands: Vec<PackedOperand>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) sinks: Vec<NodeId>,
     /// Pairs `(instruction, earlier)`, sorted; `earlier` must have completed before `instruction` starts.
@@ -240,7 +70,6 @@ impl Clone for Schedule {
             lane_instrs: copied(&self.lane_instrs),
             scratch: copied(&self.scratch),
             instrs: copied(&self.instrs),
-            operands: copied(&self.operands),
             streams: copied(&self.streams),
             sinks: copied(&self.sinks),
             deps: copied(&self.deps),
@@ -302,27 +131,33 @@ impl Schedule {
         self.lane_instrs[lanes.start] as usize..self.lane_instrs[lanes.end] as usize
     }
 
+    #[inline]
     pub fn instr(&self, id: InstrId) -> Instr {
         self.instrs.get(id)
     }
 
-    pub fn sources(&self, id: InstrId) -> Operands<'_> {
-        Operands(&self.operands[self.operand_rows(id).0])
+    /// Returns an instruction, its sources and its sinks.
+    #[inline(always)]
+    pub(crate) fn whole(&self, id: InstrId) -> (Instr, Operands<'_>, Operands<'_>) {
+        let (instr, operands) = self.instrs.whole(id);
+        let (sources, sinks) = operands.split(instr);
+        (instr, sources, sinks)
     }
 
+    #[inline]
+    pub fn sources(&self, id: InstrId) -> Operands<'_> {
+        self.whole(id).1
+    }
+
+    #[inline]
     pub fn sinks(&self, id: InstrId) -> Operands<'_> {
-        Operands(&self.operands[self.operand_rows(id).1])
+        self.whole(id).2
     }
 
     /// Returns true if an instruction copies data within the memory of its node, unchanged. It may also send the data.
     pub fn is_copy(&self, id: InstrId) -> bool {
         let is_local = |operand: Operand| !matches!(operand, Operand::Stream(_));
         self.sources(id).len() == 1 && self.sources(id).iter().all(is_local) && self.sinks(id).iter().any(is_local)
-    }
-
-    #[inline]
-    pub(crate) fn operand(&self, row: usize) -> Operand {
-        self.operands[row].get()
     }
 
     /// Returns true if each stream has one sink. Row `k` of the sink table then belongs to stream `k`.
@@ -363,14 +198,6 @@ impl Schedule {
 
     pub(crate) fn nodes_of_lanes(&self) -> Vec<NodeId> {
         self.all_nodes().flat_map(|node| self.lanes(node).map(move |_| node)).collect()
-    }
-
-    /// Returns the rows of an instruction in the operand table: sources, then sinks.
-    pub(crate) fn operand_rows(&self, id: InstrId) -> (Range<usize>, Range<usize>) {
-        let i = self.instrs.get(id);
-        let first = i.first_operand as usize;
-        let mid = first + usize::from(i.sources);
-        (first..mid, mid..mid + usize::from(i.sinks))
     }
 
     pub fn phase(&self, id: InstrId) -> PhaseId {

@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::poll, narrow, parallel};
 
-use crate::schedule::{Operand, Operands, Schedule};
+use crate::{
+    instrs::{Instr, Operands},
+    schedule::{Operand, Schedule},
+};
 
 /// State of one end of a stream during the check.
 #[derive(Clone)]
@@ -81,20 +84,20 @@ impl Ends {
             for lane in schedule.lanes(node).map(LaneId::new) {
                 for id in schedule.lane_instrs(lane).map(InstrId::new) {
                     poll();
-                    let len = schedule.instr(id).len;
+                    let (Instr { len, .. }, sources, sinks) = schedule.whole(id);
                     let mut two_lanes = |stream: StreamId, verb: &str| {
                         found.push("stream-lanes", Some(node), Some(id), || {
                             format!("{stream} is {verb} by two lanes of {node}; its order is then not defined")
                         });
                     };
-                    for s in schedule.sources(id).iter().filter_map(Operand::stream) {
+                    for s in sources.iter().filter_map(Operand::stream) {
                         match row_of(s, node) {
                             Some(row) if readers[row].pass(lane, len) => two_lanes(s, "read"),
                             Some(_) => {}
                             None => not_sink.push((s, id, node)),
                         }
                     }
-                    for s in schedule.sinks(id).iter().filter_map(Operand::stream) {
+                    for s in sinks.iter().filter_map(Operand::stream) {
                         if schedule.stream(s).source != node {
                             not_source.push((s, id, node));
                         } else if writers[s.index()].pass(lane, len) {
@@ -183,8 +186,7 @@ fn split_off<'a>(rest: &mut &'a Stray, id: StreamId) -> &'a Stray {
 }
 
 fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagnostics) {
-    let instr = schedule.instr(id);
-    let (sources, sinks) = (schedule.sources(id), schedule.sinks(id));
+    let (instr, sources, sinks) = schedule.whole(id);
     let mut say = |code, message: String| found.push(code, Some(node), Some(id), || message);
     if sources.is_empty() || sinks.is_empty() {
         say(

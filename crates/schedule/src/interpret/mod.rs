@@ -211,31 +211,30 @@ impl<'a, T: Element> Machine<'a, T> {
 
     fn execute(&mut self, id: InstrId, progress: u32, count: u32) {
         let node = self.flow.node_of(id);
-        let (sources, sinks) = self.schedule.operand_rows(id);
         let operator = self.schedule.collective().operator;
         let mut values = std::mem::take(&mut self.buffer);
-        for (n, row) in sources.enumerate() {
-            let from = self.source(node, row, progress, count);
+        for (n, (source, position)) in self.flow.sources(self.schedule, id).enumerate() {
+            let from = self.source(node, (source, position), progress, count);
             if n == 0 {
                 values.clear();
                 values.extend_from_slice(from);
             } else {
                 values.iter_mut().zip(from).for_each(|(v, &x)| *v = T::combine(operator, *v, x));
             }
-            if let Operand::Stream(s) = self.schedule.operand(row) {
+            if let Operand::Stream(s) = source {
                 let sink = self.schedule.stream_sinks(s).binary_search(&node).expect("checked by Flow");
                 self.channels[s.index()].popped[sink] += count;
             }
         }
-        for row in sinks {
+        for (sink, position) in self.flow.sinks(self.schedule, id) {
             let to = |start: u32| (start + progress) as usize..(start + progress + count) as usize;
-            match self.schedule.operand(row) {
+            match sink {
                 Operand::In(_) => unreachable!("Flow refuses writes to in"),
                 Operand::Out(start) => self.out[node.index()][to(start)].copy_from_slice(&values),
                 Operand::Tmp(start) => self.tmp[node.index()][to(start)].copy_from_slice(&values),
                 Operand::Stream(s) => {
                     let channel = &mut self.channels[s.index()];
-                    channel.data[to(self.flow.position(row))].copy_from_slice(&values);
+                    channel.data[to(position)].copy_from_slice(&values);
                     channel.pushed += count;
                 }
             }
@@ -243,12 +242,12 @@ impl<'a, T: Element> Machine<'a, T> {
         self.buffer = values;
     }
 
-    fn source(&self, node: NodeId, row: usize, progress: u32, count: u32) -> &[T] {
-        let (data, start) = match self.schedule.operand(row) {
+    fn source(&self, node: NodeId, (source, position): (Operand, u32), progress: u32, count: u32) -> &[T] {
+        let (data, start) = match source {
             Operand::In(start) => (&self.inputs[node.index()], start),
             Operand::Out(start) => (&self.out[node.index()], start),
             Operand::Tmp(start) => (&self.tmp[node.index()], start),
-            Operand::Stream(s) => (&self.channels[s.index()].data, self.flow.position(row)),
+            Operand::Stream(s) => (&self.channels[s.index()].data, position),
         };
         &data[(start + progress) as usize..(start + progress + count) as usize]
     }

@@ -1,6 +1,9 @@
 //! Converts a schedule over elements into one over blocks of elements, and back. Blocks are the largest ones that no
 //! instruction cuts, or units of a given size.
 
+use rustc_hash::FxHashMap;
+use unisono_base::InstrId;
+
 use crate::schedule::{Operand, Schedule, Stream};
 
 fn gcd(a: u32, b: u32) -> u32 {
@@ -42,11 +45,11 @@ pub fn unpacked(schedule: &Schedule) -> Schedule {
 /// 0 if there are neither elements nor instructions.
 fn largest_block(schedule: &Schedule) -> u32 {
     let mut block = schedule.collective.elements;
-    for i in schedule.instrs.iter() {
-        block = gcd(block, i.len);
+    for len in schedule.instrs.lens() {
+        block = gcd(block, len);
     }
-    for operand in &schedule.operands {
-        if let Operand::In(at) | Operand::Out(at) | Operand::Tmp(at) = operand.get() {
+    for operand in (0..schedule.instr_count()).flat_map(|at| schedule.instrs.whole(InstrId::new(at)).1.iter()) {
+        if let Operand::In(at) | Operand::Out(at) | Operand::Tmp(at) = operand {
             block = gcd(block, at);
         }
     }
@@ -58,8 +61,9 @@ fn scaled(schedule: &Schedule, by: impl Fn(u32) -> u32) -> Schedule {
     let mut copy = schedule.clone();
     copy.collective.elements = by(copy.collective.elements);
     copy.scratch.iter_mut().for_each(|s| *s = by(*s));
+    copy.instrs.make_plain(&mut FxHashMap::default());
     copy.instrs.lens_mut().for_each(|len| *len = by(*len));
-    for operand in &mut copy.operands {
+    for operand in &mut copy.instrs.operands {
         let moved = match operand.get() {
             Operand::In(at) => Operand::In(by(at)),
             Operand::Out(at) => Operand::Out(by(at)),

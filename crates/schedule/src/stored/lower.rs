@@ -95,28 +95,29 @@ impl Lowering<'_> {
     fn part(&mut self, id: InstrId, start: u32, len: u32, first: bool) -> Result<(), StoreError> {
         let node = self.cut.flow.node_of(id);
         let lane = self.cut.flow.lane_of(id).0 - self.ranks[node.index()].first_lane;
-        let (rows, sink_rows) = self.schedule.operand_rows(id);
+        let flow = &self.cut.flow;
         let (mut memory, mut streams) = (Vec::new(), Vec::new());
-        for row in sink_rows {
-            match self.schedule.operand(row) {
+        for (sink, position) in flow.sinks(self.schedule, id) {
+            match sink {
                 Operand::In(_) => unreachable!("Flow refuses writes to in"),
                 Operand::Out(at) => memory.push(Place::Out(at + start)),
                 Operand::Tmp(at) => memory.push(Place::Tmp(at + start)),
-                Operand::Stream(s) => streams.push((s, self.cut.flow.position(row) + start)),
+                Operand::Stream(s) => streams.push((s, position + start)),
             }
         }
-        let align = self.align(node, id, rows.clone(), start, len, &memory);
+        let align = self.align(node, id, start, len, &memory);
         let part = LanePiece { lane, len, align };
         if self.aligned {
             self.messages.extend(streams.iter().map(|&message| (message, align)));
         }
-        let alone = rows.len() == 1;
+        let operands = self.schedule.sources(id);
+        let alone = operands.len() == 1;
         let first_arrival = self.lane(node, lane).arrivals.len() as u32;
         let first_step = self.lane(node, lane).steps.len() as u32;
-        let mut sources = Vec::with_capacity(rows.len());
+        let mut sources = Vec::with_capacity(operands.len());
         let mut landed = None;
-        for row in rows {
-            let place = match self.schedule.operand(row) {
+        for source in operands.iter() {
+            let place = match source {
                 Operand::In(at) => Place::In(at + start),
                 Operand::Out(at) => Place::Out(at + start),
                 Operand::Tmp(at) => Place::Tmp(at + start),
@@ -161,26 +162,19 @@ impl Lowering<'_> {
     }
 
     /// Returns the input block at the start of the part, and stores it for the memory that the part writes. If the
-    /// sources of the part (`rows`) have no common input block, clears `aligned`. Returns 0 if `aligned` is false.
-    fn align(
-        &mut self,
-        node: NodeId,
-        id: InstrId,
-        rows: std::ops::Range<usize>,
-        start: u32,
-        len: u32,
-        memory: &[Place],
-    ) -> u32 {
+    /// sources of the part have no common input block, clears `aligned`. Returns 0 if `aligned` is false.
+    fn align(&mut self, node: NodeId, id: InstrId, start: u32, len: u32, memory: &[Place]) -> u32 {
         if !self.aligned {
             return 0;
         }
         let rank = &self.ranks[node.index()];
-        let mut found = rows.map(|row| match self.schedule.operand(row) {
+        let flow = &self.cut.flow;
+        let mut found = flow.sources(self.schedule, id).map(|(source, position)| match source {
             Operand::In(at) => Some(at + start),
             Operand::Out(at) => alignment(&rank.shift[0], Span::new(at + start, len)),
             Operand::Tmp(at) => alignment(&rank.shift[1], Span::new(at + start, len)),
             Operand::Stream(s) => {
-                let message = (s, self.cut.flow.position(row) + start);
+                let message = (s, position + start);
                 let is_last = self.schedule.stream_sinks(s).len() == 1;
                 let known = if is_last { self.messages.remove(&message) } else { self.messages.get(&message).copied() };
                 Some(known.unwrap_or_else(|| unreachable!("{id} comes after who pushes its input")))

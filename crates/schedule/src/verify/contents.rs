@@ -6,11 +6,11 @@
 //!
 //! Any other combination is a fault. The fault is stored as the value, and reported if it reaches a required output.
 
-use unisono_base::{Diagnostics, InstrId, NodeId, Span, interrupt, parallel};
+use unisono_base::{Diagnostics, InstrId, NodeId, Span, interrupt};
 use unisono_collective::{Kind, Required, Source};
 
 use super::{
-    Demand, Expected, LONG, Outcome, Rounding, Roundings,
+    Demand, Expected, Outcome, Rounding, Roundings,
     allowance::Allowance,
     elements::Elements,
     expressions::{END, Expressions},
@@ -18,6 +18,7 @@ use super::{
     segments::{LOST, Memory, Queue, Segment, push_merged},
 };
 use crate::{
+    instrs::Instr,
     runs::Runs,
     schedule::{Operand, Schedule},
 };
@@ -144,16 +145,17 @@ pub fn run<C: Contributions>(
         done += run.len();
         for id in run.map(InstrId) {
             interrupt::poll();
-            let len = schedule.instr(id).len;
-            let (sources, sinks) = schedule.operand_rows(id);
-            machine.read(id, node, sources.start, len, &mut left)?;
+            let (Instr { len, .. }, sources, sinks) = schedule.whole(id);
+            let mut sources = sources.iter();
+            let first = sources.next().unwrap_or_else(|| unreachable!("{id} has a source"));
+            machine.read(id, node, first, len, &mut left)?;
             let rounding = machine.roundings.get(&id).copied();
             if rounding == Some(Rounding::FromZero) {
                 machine.mark(&mut left, Rounding::FromZero.mark())?;
             }
             let mut most = left.len();
-            for row in sources.start + 1..sources.end {
-                machine.read(id, node, row, len, &mut right)?;
+            for source in sources {
+                machine.read(id, node, source, len, &mut right)?;
                 machine.combine(id, &left, &right, &mut joined)?;
                 most = most.max(left.len() + right.len() + joined.len());
                 std::mem::swap(&mut left, &mut joined);
@@ -163,8 +165,8 @@ pub fn run<C: Contributions>(
             }
             // Accounts for the temporary memory of an instruction.
             machine.spend(2 * most as u64, 0)?;
-            for row in sinks {
-                machine.write(node, row, len, &left)?;
+            for sink in sinks.iter() {
+                machine.write(node, sink, len, &left)?;
             }
             machine.allowance.free(2 * most as u64);
         }
@@ -183,13 +185,13 @@ impl<C: Contributions> Machine<'_, C> {
         &mut self,
         id: InstrId,
         node: NodeId,
-        row: usize,
+        source: Operand,
         len: u32,
         into: &mut Vec<Segment>,
     ) -> Result<(), Stopped> {
         into.clear();
         let most = self.allowance.segments();
-        let gap = match self.schedule.operand(row) {
+        let gap = match source {
             Operand::In(index) => {
                 into.push(Segment { start: 0, len, value: node.0, index });
                 return Ok(());
@@ -228,7 +230,7 @@ impl<C: Contributions> Machine<'_, C> {
             return Err(Stopped::OverAllowance);
         }
         if let Some(gap) = gap {
-            let name = match self.schedule.operand(row) {
+            let name = match source {
                 Operand::Out(_) => "out",
                 Operand::Stream(_) => "stream elements ",
                 _ => "tmp",
@@ -342,8 +344,8 @@ impl<C: Contributions> Machine<'_, C> {
     }
 
     #[inline]
-    fn write(&mut self, node: NodeId, row: usize, len: u32, contents: &[Segment]) -> Result<(), Stopped> {
-        let (before, after, steps) = match self.schedule.operand(row) {
+    fn write(&mut self, node: NodeId, sink: Operand, len: u32, contents: &[Segment]) -> Result<(), Stopped> {
+        let (before, after, steps) = match sink {
             Operand::In(_) => unreachable!("Flow refuses writes to in"),
             Operand::Stream(s) => {
                 let stream = &mut self.streams[s.index()];
@@ -403,9 +405,12 @@ impl<C: Contributions> Machine<'_, C> {
                 other => {
                     // A barrier has no results to compare.
                     repeatable &= !shared || other.is_none() || c.kind == Kind::Barrier;
-                    if self.findings.is_empty() && other.is_none() && shared {
-                        (name, alike) = self.name_and_compare(name, (rank, &held), &classes, demand);
-                    } else if self.findings.is_empty() {
+                    if self.findings.is_empty() {
+                        alike = other.is_none() && shared && self.later_are_alike((rank, &held), demand);
+                        if alike {
+                            // The name needs memory too.
+                            self.out = Vec::new();
+                        }
                         name.add(rank, &classes, self.expressions);
                     }
                     first.get_or_insert(classes);
@@ -423,28 +428,13 @@ impl<C: Contributions> Machine<'_, C> {
         })
     }
 
-    /// Adds the results that all ranks must have to the name. Returns the name, and true if all later ranks have the
-    /// same contents and the same requirements.
-    fn name_and_compare(
-        &self,
-        name: Name,
-        (rank, held): (u32, &Memory),
-        classes: &[(Span, u32)],
-        demand: Demand<'_>,
-    ) -> (Name, bool) {
-        let named = || {
-            let mut name = name.clone();
-            name.add(rank, classes, self.expressions);
-            name
-        };
+    /// Returns true if all later ranks have the same contents and the same requirements.
+    fn later_are_alike(&self, (rank, held): (u32, &Memory), demand: Demand<'_>) -> bool {
         let wanted = demand(rank);
-        let alike = || {
-            (rank + 1..self.schedule.collective().ranks).all(|other| {
-                interrupt::check();
-                self.out[other as usize].holds_as(held) && demand(other) == wanted
-            })
-        };
-        if self.schedule.instr_count() < LONG { (named(), alike()) } else { parallel::both(named, alike) }
+        (rank + 1..self.schedule.collective().ranks).all(|other| {
+            interrupt::check();
+            self.out[other as usize].holds_as(held) && demand(other) == wanted
+        })
     }
 
     /// Compares the output of a rank with a requirement, and appends its expressions to `classes`. `alike` holds the

@@ -30,7 +30,6 @@ const NUMBER: u32 = 1 << 31;
 /// First bytes of every text.
 pub const PREFIX: &[u8] = b"unisono-expression 1\n";
 
-#[derive(Clone)]
 pub struct Name {
     /// SHA-256 so far; `None` for too many combinations.
     digest: Option<Sha256>,

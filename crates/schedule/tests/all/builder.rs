@@ -2,7 +2,7 @@
 
 use unisono_base::{InstrId, NodeId, PhaseId, Random, StreamId, parallel};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_schedule::{Builder, Operand};
+use unisono_schedule::{Builder, Operand, internals};
 
 fn builder(ranks: u32) -> Builder {
     Builder::new(Collective::new(Kind::Allreduce, ranks, 8, 0, Operator::Sum, Dtype::F32).unwrap())
@@ -36,6 +36,61 @@ fn lanes_meet_at_a_join() {
     assert_eq!([a, c, d, e].map(|i| i.0), [1, 2, 4, 6]);
     let s = b.finish().unwrap();
     assert_eq!(s.dependencies(), [(2, 4), (5, 1), (5, 4)].map(|(x, y)| (InstrId(x), InstrId(y))));
+}
+
+/// Lanes and steps change after random numbers of instructions, often only after many. Lanes ascend in odd rounds.
+/// Places wrap around beyond the greatest one.
+#[test]
+fn instructions_are_found_as_they_were_added() {
+    parallel::set_cores(2);
+    let mut most_in_runs = 0;
+    for round in 0..60_u32 {
+        let mut numbers = Random(u64::from(round));
+        let mut below = |most: u64| numbers.below(most) as u32;
+        let (rare, steps) = (2 + u64::from(round % 6).pow(4), [0, 1, 4, u32::MAX, u32::MAX - 63, 1 << 31]);
+        let (mut lane, mut at, mut step) = (0, 0_u32, 0_u32);
+        let mut added: Vec<(u32, u32, Vec<Operand>, Vec<Operand>)> = Vec::new();
+        for n in 0..18_000 {
+            if below(rare) == 0 {
+                (at, step) = (below(1 << 32), steps[below(6) as usize]);
+                lane = if round % 2 == 1 { n / 3_000 } else { below(6) };
+            }
+            at = at.wrapping_add(step);
+            let [from, to] = [(lane / 2 + 2) % 3, lane / 2 + u32::from(below(rare) == 0)];
+            let stream = Operand::Stream(StreamId(from));
+            let sources = if below(2 * rare) == 0 { vec![Operand::In(at)] } else { vec![stream, Operand::In(at)] };
+            let sinks = match below(4 * rare) {
+                0 => vec![Operand::Tmp(at)],
+                1 => vec![Operand::Out(below(9))],
+                2 => vec![Operand::Stream(StreamId(to % 3))],
+                _ => vec![Operand::Out(at.wrapping_add(round % 3)), Operand::Stream(StreamId(lane / 2))],
+            };
+            added.push((lane, 1 + u32::from(below(2 * rare) == 0), sources, sinks));
+        }
+        let emit = |b: &mut Builder| -> Result<(), ()> {
+            (0..3).for_each(|node| _ = b.stream(NodeId(node), &[NodeId((node + 1) % 3)]));
+            for (lane, len, sources, sinks) in &added {
+                b.combine(NodeId(lane / 2), lane % 2, *len, sources, sinks);
+            }
+            Ok(())
+        };
+        let built = |instrs| {
+            let mut b = builder(3);
+            b.in_halves(instrs, emit).unwrap();
+            b.finish().unwrap()
+        };
+        let made = built(0);
+        let found = (0..made.instr_count()).map(InstrId::new);
+        let found = found.map(|id| (made.instr(id).len, made.sources(id).to_vec(), made.sinks(id).to_vec()));
+        let mut sorted = added.clone();
+        sorted.sort_by_key(|one| one.0);
+        assert!(found.eq(sorted.into_iter().map(|(_, len, sources, sinks)| (len, sources, sinks))), "round {round}");
+        assert!(built(18_000) == made, "round {round}");
+        most_in_runs = most_in_runs.max(made.instr_count() / internals::runs::count(&made));
+        let again = Builder::resume(made.clone(), *made.collective()).finish().unwrap();
+        assert!(again == made, "round {round}");
+    }
+    assert!(most_in_runs > 20, "{most_in_runs}");
 }
 
 #[test]
