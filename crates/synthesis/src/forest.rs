@@ -89,8 +89,8 @@ impl Forest {
     /// Returns the times of all messages. A chunk is one unit. The latency of an arc is the largest latency in `hops`
     /// among the arcs of its symmetry class; it is `hop` if `hops` is `None` or the trees are [`Trees::Translated`].
     /// `sums` is the rate at which a host adds received data, if this takes time, and `work` its work on each message.
-    /// With [`Runs::Up`], begins count back from the end. `down` is the timetable of [`Runs::Down`] without `sums`, if it
-    /// is known.
+    /// With [`Runs::Up`], begins count back from the end. `down` is the timetable of [`Runs::Down`] without `sums`, if
+    /// it is known.
     pub(crate) fn times(
         &self,
         graph: &Graph,

@@ -172,8 +172,8 @@ pub fn supports<T: RankAlgorithm>(unit: &T, case: &Case, params: &Params) -> Res
         return no(format!("it reorders operands, and operator {} does not commute", c.operator));
     }
     unit.check(case, params)?;
-    // A case with a closed form is supported although its schedule may be too large to build. The size is checked first,
-    // because a closed form may take long.
+    // A case with a closed form is supported although its schedule may be too large to build. The size is checked
+    // first, because a closed form may take long.
     check_size(unit, case, params).or_else(|e| profile(unit, case, params).map(|_| ()).ok_or(e))
 }
 

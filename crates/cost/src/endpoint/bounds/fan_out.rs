@@ -120,7 +120,7 @@ pub fn families_ticks(ranks: u64, (members, between): (u64, Pace), (most, within
         return if members <= 1 { 0 } else { between.flight };
     }
     let births = births(most, within);
-    // The number of events at each time and stage. Stage 0: a message from another member arrives, which makes a family.
+    // The number of events at each time and stage. Stage 0: a message from another member arrives and makes a family.
     // Stage k: the k-th births in families.
     let mut events = BTreeMap::from([((between.flight, 0), 1u64)]);
     let add = |events: &mut BTreeMap<(u64, usize), u64>, key, count| {
