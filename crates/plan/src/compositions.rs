@@ -1,7 +1,13 @@
-//! Candidates that are composed of the best algorithms of other collectives. With them, no collective takes longer than
-//! other collectives that can replace it.
+//! Candidates that are composed of the best algorithms of other collectives, one after the other or inside nodes and
+//! among nodes. With them, no collective takes longer than other collectives that can replace it.
 
-use unisono_algorithms::{AlgorithmError, Means, Params, Profile, catalog::composition, find, named};
+use std::sync::Arc;
+
+use unisono_algorithms::{
+    AlgorithmError, Means, Params, Profile,
+    catalog::{composition, hierarchical},
+    find, named,
+};
 use unisono_base::{interrupt, narrow};
 use unisono_collective::Kind;
 use unisono_cost::{Time, tightest};
@@ -81,10 +87,10 @@ pub(crate) fn add(
     if is_optimal || c.kind == Kind::Barrier && !relays && !has_levels {
         return Ok(());
     }
-    let algorithm = find(NAME)?;
     let is_planned = is_cluster || relays && case.bytes(c.elements) < MOST_BYTES_ON_LINKS;
     let limit = if is_planned { limit } else { Some(Time::from_ns(best * 1e9)) };
     let mut made = Vec::new();
+    let on_levels = if is_cluster { on_levels(problem, best)? } else { Vec::new() };
     for (_, kinds) in composition::SEQUENCES.iter().filter(|(kind, kinds)| *kind == c.kind && kinds.len() <= most) {
         made.extend(match kinds {
             _ if is_planned => settings(problem, kinds, best, most)?,
@@ -92,8 +98,10 @@ pub(crate) fn add(
             _ => Vec::new(),
         });
     }
-    for params in made {
+    let made = made.into_iter().map(|params| (NAME, params));
+    for (name, params) in on_levels.into_iter().map(|params| (hierarchical::NAME, params)).chain(made) {
         interrupt::check();
+        let algorithm = find(name)?;
         let params = algorithm.chosen(&case, &params);
         if algorithm.size(&case, &params).instructions.is_none_or(|count| count > MOST_INSTRUCTIONS) {
             continue;
@@ -152,36 +160,80 @@ fn settings(problem: &Problem, kinds: &[Kind], best: f64, most_parts: usize) -> 
         Some(Problem { collective, ..problem.clone() })
     };
     let Some(parts) = kinds.iter().map(part).collect::<Option<Vec<Problem>>>() else { return Ok(Vec::new()) };
-    let bounds: Vec<f64> =
-        parts.iter().map(|part| tightest(&part.cost()).map_or(0.0, |bound| bound.time.seconds)).collect();
-    let most = if let [kind] = kinds { containing(problem.collective.kind, *kind) * best } else { best };
-    if bounds.iter().sum::<f64>() >= most * WORTH {
-        return Ok(Vec::new());
-    }
     // A part of a sequence may be cut out of one collective, such as a scatter out of a broadcast, and the broadcast
     // that contains a scatter out of an allreduce.
     let is_nested = parts.len() > 1 || kinds == [Kind::Broadcast] && most_parts > 1;
     let is_cut = is_nested && problem.collective.ranks <= MOST_CUT;
-    let ranked = |part: &Problem, ranked: Ranked| match rank_part(part, ranked, usize::from(is_cut)) {
+    if let ([kind], [part]) = (kinds, &parts[..]) {
+        let most = containing(problem.collective.kind, *kind) * best;
+        if least_seconds(part) >= most * WORTH {
+            return Ok(Vec::new());
+        }
+        let timed = ranked(part, Ranked::Within(Time::from_ns(most * 1e9)), usize::from(is_cut))?;
+        let near = timed.iter().filter(|one| one.time.seconds < most).take(MOST);
+        return Ok(near.map(|one| Params::new().with(kind.name(), text(one))).collect());
+    }
+    let parts = kinds.iter().map(|kind| kind.name()).zip(parts);
+    Ok(best_parts(&parts.collect::<Vec<_>>(), best, usize::from(is_cut), |_| true)?.into_iter().collect())
+}
+
+/// Returns the parameters of hierarchical algorithms, through leaders and with lanes, that may take less than `best`
+/// seconds: with the best algorithm of each step inside a node and among nodes.
+fn on_levels(problem: &Problem, best: f64) -> Result<Vec<Params>, PlanError> {
+    let (c, Some((inside, among))) = (&problem.collective, problem.target.levels()) else { return Ok(Vec::new()) };
+    let mut made = Vec::new();
+    for mode in hierarchical::MODES {
+        let steps = hierarchical::steps(c, inside.ranks(), mode).into_iter().map(|(param, collective)| {
+            let target = if param == hierarchical::AMONG { &among } else { &inside };
+            (param, Problem { collective, target: Arc::clone(target) })
+        });
+        let steps: Vec<_> = steps.collect();
+        if !steps.is_empty() {
+            let has_one_level = |one: &Timed| one.algorithm.name() != hierarchical::NAME;
+            made.extend(best_parts(&steps, best, 0, has_one_level)?.map(|params| params.with("mode", mode)));
+        }
+    }
+    Ok(made)
+}
+
+fn least_seconds(problem: &Problem) -> f64 {
+    tightest(&problem.cost()).map_or(0.0, |bound| bound.time.seconds)
+}
+
+fn text(one: &Timed) -> String {
+    named(one.algorithm.name(), &one.params)
+}
+
+fn ranked(part: &Problem, ranked: Ranked, composed: usize) -> Result<Vec<Timed>, PlanError> {
+    match rank_part(part, ranked, composed) {
         Err(e) if leaves_out(&e) => Ok(Vec::new()),
         ranked => ranked,
-    };
-    let text = |one: &Timed| named(one.algorithm.name(), &one.params);
-    if let [part] = &parts[..] {
-        let timed = ranked(part, Ranked::Within(Time::from_ns(most * 1e9)))?;
-        let near = timed.iter().filter(|one| one.time.seconds < most).take(MOST);
-        return Ok(near.map(|one| Params::new().with(kinds[0].name(), text(one))).collect());
     }
-    // Only the best algorithm of each part of a sequence is used, if it leaves the others their least times.
+}
+
+/// Returns for each part of a sequence, which a parameter names, its best algorithm that `suits`, if together they may
+/// take less than `most` seconds.
+fn best_parts(
+    parts: &[(&str, Problem)],
+    most: f64,
+    composed: usize,
+    suits: impl Fn(&Timed) -> bool,
+) -> Result<Option<Params>, PlanError> {
+    let bounds: Vec<f64> = parts.iter().map(|(_, part)| least_seconds(part)).collect();
+    if bounds.iter().sum::<f64>() >= most * WORTH {
+        return Ok(None);
+    }
     let (mut params, mut left) = (Params::new(), most - bounds.iter().sum::<f64>());
-    for ((kind, part), bound) in kinds.iter().zip(&parts).zip(bounds) {
+    for ((param, part), bound) in parts.iter().zip(bounds) {
+        // A part has its least time and what the parts before it left of the time beyond all least times.
         left += bound;
-        let timed = ranked(part, Ranked::BestWithin(Time::from_ns(left * 1e9)))?;
-        let Some(one) = timed.first().filter(|one| one.time.seconds < left) else { return Ok(Vec::new()) };
+        let timed = ranked(part, Ranked::BestWithin(Time::from_ns(left * 1e9)), composed)?;
+        let fits = |one: &&Timed| one.time.seconds < left && suits(one);
+        let Some(one) = timed.iter().find(fits) else { return Ok(None) };
         left -= one.time.seconds;
-        params = params.with(kind.name(), text(one));
+        params = params.with(param, text(one));
     }
-    Ok(vec![params])
+    Ok(Some(params))
 }
 
 /// Returns the multiple of the best time that a collective `whole` may take if one of kind `kind` is made of it: less

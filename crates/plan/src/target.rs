@@ -1,6 +1,6 @@
 //! The interface of a kind of machine to the planner: its parts, its model, and the timing and building of algorithms.
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, resolve};
 use unisono_base::narrow;
@@ -164,6 +164,12 @@ pub trait Target: Send + Sync {
     /// part. If the kind of machine cannot name this part, returns the part with the same number of first ranks.
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         (Part::Shape(Shape::line(narrow(ranks.len()))), is_first(ranks))
+    }
+
+    /// Returns two parts as targets of their own: the ranks of one node, and one rank of each node. `None` if ranks are
+    /// not divided into nodes or there is only one.
+    fn levels(&self) -> Option<(Arc<dyn Target>, Arc<dyn Target>)> {
+        None
     }
 
     /// Returns the facts of a plan beyond its time.

@@ -48,7 +48,11 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-const MODES: [&str; 2] = ["leaders", "lanes"];
+pub const MODES: [&str; 2] = ["leaders", "lanes"];
+
+pub const NAME: &str = INFO.name;
+/// The parameter that names the algorithm among nodes.
+pub const AMONG: &str = "among";
 
 /// A step: the parameter that names its algorithm, the default algorithm, and the kind of collective.
 type Step = (&'static str, &'static str, Kind);
@@ -330,7 +334,29 @@ fn among(kind: Kind) -> Step {
         Kind::Allreduce => "recursive-doubling",
         _ => "binomial",
     };
-    ("among", default, kind)
+    (AMONG, default, kind)
+}
+
+/// Returns the steps of a collective in nodes of `node` ranks: for each, the parameter that names its algorithm, and its
+/// collective with root 0. Empty if the mode, one of [`MODES`], does not support the collective.
+pub fn steps(c: &Collective, node: u32, mode: &str) -> Vec<(&'static str, Collective)> {
+    let (lanes, nodes) = (mode == MODES[1], c.ranks.div_ceil(node));
+    let block = if lanes { c.elements / node } else { c.elements };
+    if lanes && (c.kind == Kind::Allgather || block == 0) || !INFO.collectives.contains(&c.kind) {
+        return Vec::new();
+    }
+    let [before, after] = if lanes { inside(c.kind) } else { [REDUCE, BROADCAST] };
+    let part = |(param, _, kind): Step, ranks, elements| (param, Collective { kind, ranks, elements, root: 0, ..*c });
+    let middle = part(among(c.kind), nodes, block);
+    match c.kind {
+        Kind::Allgather => {
+            let Some(all) = c.elements.checked_mul(c.ranks) else { return Vec::new() };
+            vec![part(GATHER, node, block), part(among(c.kind), nodes, block * node), part(BROADCAST, node, all)]
+        }
+        Kind::Broadcast if !lanes => vec![middle, part(after, node, block)],
+        Kind::Reduce if !lanes => vec![part(before, node, block), middle],
+        _ => vec![part(before, node, block), middle, part(after, node, block)],
+    }
 }
 
 /// Returns the steps inside nodes, before and after the step among nodes, if ranks are lanes.

@@ -17,7 +17,7 @@ mod dual_rings;
 pub(crate) mod elimination;
 mod flood;
 mod forest;
-mod hierarchical;
+pub mod hierarchical;
 mod in_network;
 mod kd_tree;
 mod linear;

@@ -1,6 +1,6 @@
 //! Ranks that exchange messages at the prices of a model. Times are simulated, or computed from rounds.
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
 use unisono_algorithms::{Algorithm, Case, Means, Message, Messages, Params, Profile, Ranks};
 use unisono_base::narrow;
@@ -209,6 +209,18 @@ impl Target for OnRanks {
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let first = Part::Shape(Shape::line(narrow(ranks.len())));
         (first, self.endpoint().levels.is_empty() || is_first(ranks))
+    }
+
+    fn levels(&self) -> Option<(Arc<dyn Target>, Arc<dyn Target>)> {
+        let node = self.endpoint().level_ranks().first().copied().filter(|&node| 1 < node && node < self.ranks)?;
+        let mut nodes = self.endpoint().clone();
+        nodes.levels.remove(0);
+        nodes.placement = RankOrder::Block;
+        let part = |machine: Machine, ranks| {
+            let prices = LevelPrices::new(machine.get()?, self.model, ranks).ok()?;
+            Some(Arc::new(Self { machine, ranks, model: self.model, prices }) as Arc<dyn Target>)
+        };
+        Some((part(self.machine.clone(), node)?, part(nodes.into(), self.ranks.div_ceil(node))?))
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
