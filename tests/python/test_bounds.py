@@ -358,15 +358,15 @@ def test_no_candidate_is_faster_than_the_bounds_on_a_cluster_with_levels(seed: i
         bounds = un.bounds(collective, machine, **size)
         for candidate in un.plan(collective, machine, **size).candidates:
             for bound in bounds:
-                assert bound["seconds"] <= candidate["seconds"] * (1 + 1e-9), (machine.describe(), collective, size, bound)
+                text = f"{machine.describe()}, {collective}, {size}: {bound}"
+                assert bound["seconds"] <= candidate["seconds"] * (1 + 1e-9), text
 
 
 def test_bounds_count_bytes_between_nodes_at_their_price() -> None:
     """Two nodes of two ranks: a byte costs 1 ns between nodes and 0.1 ns within them; latencies are 0."""
     node = {"name": "node", "size": 2, "beta_ns_per_byte": 0.1}
-    on = un.machine(
-        {"name": "m", "kind": "endpoint", "model": "hockney", "alpha_ns": 0, "beta_ns_per_byte": 1, "levels": [node], "ranks": 4}
-    )  # fmt: skip
+    prices = {"model": "hockney", "alpha_ns": 0, "beta_ns_per_byte": 1}
+    on = un.machine({"name": "m", "kind": "endpoint", **prices, "levels": [node], "ranks": 4})
     # Nanoseconds for 1,000 bytes: a rank's mean bytes between nodes at 1 ns, and its other bytes at 0.1 ns.
     for collective, ns in {
         "alltoall": 2000 + 100,

@@ -1,6 +1,7 @@
 """Machines of ranks: plans, bounds, simulations, GOAL programs, on the command line and in Python."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,21 @@ import unisono as un
 from unisono.planning.multiplying import schedules
 
 from .conftest import SOAK, call, json_of, refusal, written
+from .test_bounds import cluster
 
 ROOT = Path(__file__).parents[2]
 GOAL = ROOT / "tests" / "goal"
+#: For each collective, algorithms of its steps among nodes and inside nodes.
+TREES, RINGS = ("binomial", "linear", "binomial:radix=4"), ("ring", "recursive-doubling", "bruck")
+STEPS = {
+    "allreduce": {
+        "among": ("recursive-doubling", "recursive-multiplying", "ring"),
+        "scatter": ("recursive-halving", "linear", "ring"),
+        "gather": RINGS,
+    },
+    "broadcast": {"among": ("binomial", "circulant", "binomial:radix=4"), "scatter": TREES, "gather": RINGS},
+    "reduce": {"among": ("binomial", "circulant"), "scatter": ("linear", "ring"), "gather": TREES},
+}
 LEVELS = """
 name = "two-level"
 kind = "endpoint"
@@ -266,6 +279,24 @@ def test_hierarchies_where_ranks_are_dealt_to_nodes(machine: Any, ranks: int) ->
     assert "hierarchical" in names
     with pytest.raises(un.UnsupportedError, match="not consecutive"):
         un.plan("allreduce", cyclic, elements=50, algorithm="hierarchical", op="ordered", dtype="i64")
+
+
+@pytest.mark.parametrize("seed", range(60 if SOAK else 12))
+def test_no_algorithms_on_the_levels_of_a_cluster_are_faster_than_its_plan(seed: int) -> None:
+    draw = random.Random(seed)
+    machine, _ = cluster(draw)
+    elements = draw.choice((40, 3000, 200_000))
+    for collective, steps in STEPS.items():
+        plan = un.plan(collective, machine, elements=elements)
+        assert plan.schedule.verify().complete
+        for _ in range(5):
+            params = {"mode": "lanes", **{step: draw.choice(names) for step, names in steps.items()}}
+            try:
+                other = un.plan(collective, machine, elements=elements, algorithm="hierarchical", params=params)
+            except un.UnsupportedError:
+                # A node of the cluster has fewer ranks, or an algorithm needs a power of two.
+                continue
+            assert plan.predicted["seconds"] <= 1.02 * other.predicted["seconds"], (collective, params)
 
 
 def test_messages_that_cost_less_than_nothing_have_no_length(tmp_path: Path) -> None:
