@@ -1,9 +1,10 @@
 //! Decision tables: the algorithm that serves a collective, by ranks, ranks per node, class of operators, and bytes.
 //!
-//! Ranks per node are those of the node with the most ranks of the communicator: 96 ranks on 2 nodes differ from 96
-//! ranks on 96 nodes. A row without ranks per node serves the calls that no row with their ranks per node serves. Bytes
-//! count as in MPI: the whole vector of a broadcast, reduce, allreduce, scan or message; otherwise the block that one
-//! rank contributes, receives or sends to each other rank. A barrier has 0 bytes.
+//! Ranks per node are those of the node with the most ranks of the communicator: so that a table can distinguish 96
+//! ranks on 2 nodes from 96 ranks on 96 nodes. A row without a number of ranks per node serves calls for which no row
+//! has their number of ranks per node. Bytes count as in MPI: the whole vector of a broadcast, reduce, allreduce, scan
+//! or message; otherwise the block that one rank contributes, receives or sends to each other rank. A barrier has 0
+//! bytes.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ unisono_base::named! {
         None = "none",
         /// Any associative operator whose operands may be swapped.
         Commutative = "commutative",
-        /// Any associative operator; of a call, one that does not commute.
+        /// In a row: any associative operator, commutative or not. In a call: an operator that does not commute.
         Ordered = "ordered",
     }
 }
@@ -78,8 +79,8 @@ impl fmt::Display for Row {
     }
 }
 
-/// Rows in ascending order. Rows of one collective, number of ranks, ranks per node and class have no size in common.
-/// Calls without a row go to the MPI library.
+/// Rows in ascending order. Rows with the same collective, number of ranks, ranks per node and class do not overlap in
+/// size. Calls without a row go to the MPI library.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DecisionTable {
     rows: Vec<Row>,
@@ -113,9 +114,10 @@ impl DecisionTable {
         &self.rows
     }
 
-    /// Returns the index of the row that serves a call, `None` if no row does. A row for the call's ranks per node
-    /// precedes a row without ranks per node; among rows with the same ranks per node, one of class
-    /// [`OperatorClass::Ordered`] also serves operators that commute, if none of their own class does.
+    /// Returns the index of the row that serves a call, `None` if no row does. A row with the call's ranks per node has
+    /// priority over a row without ranks per node. Among rows with the same ranks per node, a row of class
+    /// [`OperatorClass::Ordered`] also serves commutative operators if no row of class [`OperatorClass::Commutative`]
+    /// does.
     pub fn find(
         &self,
         kind: Kind,

@@ -2,8 +2,8 @@
 //!
 //! Counts follow MPI: `elements` is the whole vector of a broadcast, reduce, allreduce, scan or message; the block that
 //! one rank contributes to an allgather or gather; the block that one rank receives from a scatter or reduce-scatter;
-//! the block of one pair of ranks of an alltoall. A barrier carries one meaningless element, so that its
-//! synchronization is data flow.
+//! the block of one pair of ranks of an alltoall. A barrier has one element without meaning, so that its
+//! synchronization is a dependency of data.
 
 use unisono_base::{Span, narrow};
 
@@ -18,8 +18,8 @@ pub struct Collective {
     pub root: u32,
     pub operator: Operator,
     pub dtype: Dtype,
-    /// The number of the caller's elements in one element of the buffers: 1 for schedules that run, more in plans and
-    /// bounds whose buffers would have 2^32 elements or more.
+    /// The number of the caller's elements in one element of the buffers: 1 in schedules that are executed; more in
+    /// plans and bounds whose buffers would otherwise have 2^32 elements or more.
     pub unit: u32,
 }
 
@@ -46,8 +46,8 @@ impl Collective {
     /// The maximum number of ranks of a collective. The limit keeps a damaged file from causing tables of billions of
     /// rows.
     pub const MAX_RANKS: u32 = 1 << 22;
-    /// The maximum number of elements of a buffer in a plan. The largest buffer times the ranks also has at most 2^54,
-    /// so that sums over ranks and links fit 64 bits.
+    /// The maximum number of elements of a buffer in a plan. The largest buffer times the number of ranks is also
+    /// limited, to 2^54 elements, so that sums over ranks and links fit 64 bits.
     pub const MAX_PLANNED: u64 = 1 << 40;
 
     /// Returns whether no data has to travel.

@@ -79,7 +79,8 @@ impl Control {
 }
 
 impl Client {
-    /// Reads the available bytes; returns whether the request is complete, `None` if the client must be dropped.
+    /// Reads the available bytes. Returns true if the request is complete, false if more bytes are needed, and `None`
+    /// if the client must be disconnected.
     fn read(&mut self) -> Option<bool> {
         let mut part = [0; LONGEST];
         match self.stream.read(&mut part) {
@@ -93,8 +94,9 @@ impl Client {
         }
     }
 
-    /// Writes as many bytes of the answer as the socket accepts. Returns whether the client stays connected: its
-    /// request is not complete, or bytes remain and the socket has not failed.
+    /// Writes as many bytes of the answer as the socket accepts. Returns true if the client stays connected, either
+    /// because its request is not complete or because bytes of the answer remain; false if the answer is complete or
+    /// the socket has failed.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         match self.stream.write(answer) {

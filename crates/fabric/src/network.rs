@@ -3,9 +3,10 @@
 //! Each direction of a cable is an output port with a rate, a latency and a drop-tail buffer. Switches forward a packet
 //! when its head arrives (cut-through). Times are nanoseconds of the caller's clock.
 //!
-//! A route has only cables that are up, and as few as possible; among equal routes the index of the destination
-//! chooses. A host drops a packet of its own only if no route exists, not because a buffer is full. Before it sends the
-//! next one it waits until [`Network::free_at`], as if the queue of its network card were full.
+//! A route has only cables that are up, and as few as possible; among routes of equal length the index of the
+//! destination selects one. A host drops a packet that it sends itself only if no route exists, not because a buffer is
+//! full. Before a host sends the next packet, it waits until [`Network::free_at`], as if the queue of its network card
+//! were full.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -32,7 +33,8 @@ pub struct Port {
     pub packets: u64,
     /// Number of packets dropped because the buffer was full; at the first port of a node, also because no path was up.
     pub drops: u64,
-    /// Greatest number of bytes, with framing, that a packet found waiting or being sent; dropped packets do not count.
+    /// Greatest number of bytes, with framing, that were waiting or being sent when a packet arrived at the port.
+    /// Arrivals of dropped packets do not count.
     pub peak: u64,
     /// Nanoseconds during which the port sent.
     pub busy: i64,
@@ -172,8 +174,8 @@ impl Network {
     pub fn send(&mut self, from: usize, to: usize, data: Vec<u8>, now: i64) {
         let packet = Arrival { when: now, tail: now, order: 0, node: from, to, data };
         if let Some(port) = self.forward(packet, true) {
-            // A host with one cable may queue two packets; one with several, which also forwards packets, half the
-            // buffer.
+            // The send queue of a host with one cable holds two packets. A host with several cables also forwards
+            // packets, so its own packets may fill only half of the buffer.
             let port = &self.ports[port];
             let held = if self.leaving[from].len() == 1 { 2 * MTU } else { port.buffer as usize / 2 };
             self.free[from] = self.free[from].max(port.next_free - port.wire(held));
@@ -210,8 +212,8 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the next port to its destination, and returns the port; `None` if the packet is dropped. An
-    /// `own` packet, which its host sends, is not dropped if the buffer is full.
+    /// Puts a packet on the next port to its destination, and returns the port; `None` if the packet is dropped. If
+    /// `own` is true, this node sends the packet itself, and the packet is not dropped if the buffer is full.
     fn forward(&mut self, mut packet: Arrival, own: bool) -> Option<usize> {
         let Some(at) = self.routes[packet.node][packet.to] else {
             // No path is up: the drop is counted at the first cable of the node.

@@ -7,7 +7,7 @@
 //! cable c0 s1 MBIT LATENCY_US BUFFER_BYTES
 //! ```
 
-/// The maximum number of hosts: host i has the address 10.77.0.(i + 1), and .255 addresses all hosts.
+/// The maximum number of hosts: host i has the address 10.77.0.(i + 1), and 10.77.0.255 is the broadcast address.
 pub const MOST_HOSTS: usize = 254;
 
 /// A cable between two nodes, equal in both directions.

@@ -1,4 +1,5 @@
-//! Endpoints: ranks that exchange messages at costs that do not depend on a network between them.
+//! Machines of kind `endpoint`: ranks exchange messages at a cost that depends on the two ranks and the length, not on
+//! other traffic.
 //!
 //! Sources: Hockney, 1994 (alpha, beta); "Recursive multiplying" (Int. J. HPC Appl., 2014 ff.), section 3, for the
 //! postal and the pipelining postal model; Culler et al., 1993 (LogP); Alexandrov et al., 1995 (LogGP); Hoefler et al.,
@@ -148,13 +149,13 @@ pub struct Level {
     pub parameters: Parameters,
 }
 
-/// Other parameters for long messages, as MPI libraries change from an eager protocol to a rendezvous.
-///
-/// They apply between members of the outermost level. Source: Kielmann, Bal, Verstoep, 2000, whose parameterized LogP
-/// has a parameter for each length.
+/// Other parameters for long messages, because MPI libraries change from an eager to a rendezvous protocol. They apply
+/// between members of the outermost level. Source: Kielmann, Bal, Verstoep, 2000, whose parameterized LogP has a
+/// parameter for each length.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Protocol {
-    /// The shortest message with these parameters. A longer one has those of the last protocol that it reaches.
+    /// The length of the shortest message with these parameters. A message has the parameters of the last protocol
+    /// whose `from_bytes` it reaches.
     pub from_bytes: u64,
     #[serde(flatten)]
     pub parameters: Parameters,
@@ -203,7 +204,7 @@ const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "pl
 const LISTS: [(&str, &[&str]); 2] = [("levels", &["name", "size"]), ("protocols", &["from_bytes"])];
 /// Parameters that belong to a rank and apply to all its messages. Levels and protocols cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
-/// The longest vector, in bytes, for which `FREE_BYTES` is not reported.
+/// Up to this vector length in bytes, `FREE_BYTES` is not reported.
 const FEW_BYTES: u64 = 1024;
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
     part in these times; for long vectors use a machine file that states the cost of a byte";
@@ -308,7 +309,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Returns whether, by `model`, the time of a message on this machine depends on its length.
+    /// Returns whether the time of a message on this machine depends on its length under `model`.
     pub fn prices_bytes(&self, model: EndpointModel) -> bool {
         let is_paid = |p: &Parameters| match model {
             EndpointModel::Hockney | EndpointModel::Postal | EndpointModel::PipeliningPostal => {
@@ -348,8 +349,8 @@ impl Endpoint {
         self.levels.iter().scan(1, members).collect()
     }
 
-    /// Returns the position of one of `ranks` ranks in an order in which ranks of a node are adjacent. With cyclic
-    /// placement, nodes that are not full leave gaps between positions.
+    /// Returns the position of a rank in an order in which the ranks of a node are adjacent; `ranks` is the number of
+    /// all ranks. With cyclic placement, a node that is not full leaves a gap between positions.
     pub fn place(&self, rank: u32, ranks: u32) -> u32 {
         match (self.placement, self.levels.first()) {
             (RankOrder::Cyclic, Some(node)) => {

@@ -104,7 +104,7 @@ impl Shape {
         Self { grid: Grid::new(rows, cols), dims: 2 }
     }
 
-    /// Returns `asked` if it is `None`, or one row or column, whose length is a number of ranks.
+    /// Returns `asked` if it is `None`, or a single row or column, whose length then is the number of ranks.
     ///
     /// # Errors
     /// Returns an error if the shape has several rows and columns.

@@ -100,8 +100,8 @@ impl MachineText<'_> {
 
     /// Returns all top-level keys that the file lacks, if `message` reports one of them.
     ///
-    /// The reader reports one missing key at a time. So each missing key is inserted with a value of each type until
-    /// the reader reports another fault or none.
+    /// The reader reports only the first missing key. To find the others, this function inserts the reported key with a
+    /// value of each type in turn, until the reader reports another fault or none.
     fn missing<T: DeserializeOwned>(&self, message: &str) -> Option<Vec<String>> {
         fn lacking(message: &str) -> Option<String> {
             message.trim().strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')).map(str::to_owned)
@@ -188,7 +188,7 @@ fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &tom
     }
 }
 
-/// The methods of [`Description`] in a form that allows `dyn`; those of a [`Machine`].
+/// The methods of [`Description`] as an object-safe trait. A [`Machine`] has these methods.
 pub trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn kind(&self) -> &'static str;
     fn name(&self) -> &str;
@@ -306,7 +306,7 @@ impl Machine {
     }
 
     /// Returns the same machine with `value` for one key of its file. Dots select keys of tables. A value that is not
-    /// TOML is text. A new `link_gbps` changes `measured_gbps` in proportion.
+    /// valid TOML is taken as a string. A new `link_gbps` changes `measured_gbps` in proportion.
     ///
     /// # Errors
     /// Returns an error if the key identifies the machine, the file cannot have the key, or the value is out of range.
@@ -366,7 +366,7 @@ impl Machine {
     }
 
     /// # Errors
-    /// Returns an error if no preset has the name; the message lists all presets.
+    /// Returns an error if no preset has this name; the message lists all presets.
     pub fn preset(name: &str) -> Result<Self, MachineError> {
         match PRESETS.iter().find(|p| p.name == name) {
             Some(preset) => Self::from_toml(preset.toml, preset.name),

@@ -53,7 +53,7 @@ pub struct Wafer {
     pub switch_positions: u32,
     #[serde(default = "sram_bytes")]
     pub sram_bytes: u64,
-    /// The number of wavelets that a router queues for each color and input.
+    /// The number of wavelets that a router can queue for each color and input.
     #[serde(default = "queue_depth")]
     pub queue_depth: u32,
     #[serde(default = "input_queues")]

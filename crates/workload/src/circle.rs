@@ -2,10 +2,10 @@
 //! collectives in different orders.
 //!
 //! The check executes the program without times. A node ends as soon as its predecessors have ended or, if their start
-//! suffices, have begun. Its predecessors are the nodes that it names and, by the rule of [`Queues`], earlier nodes of
-//! its queue. A collective waits for its nodes on all ranks, and a receive waits for its send. A node that can never
-//! end waits for another node that can never end. If all nodes exist, a walk along these waits therefore leads to a
-//! cycle.
+//! suffices, have begun. The predecessors of a node are the nodes that it names and, by the rule of [`Queues`], earlier
+//! nodes of its queue. A collective waits for its nodes on all ranks, and a receive waits for its send. A node that can
+//! never end waits for another node that can never end. If all nodes exist, a walk along these waits therefore leads to
+//! a cycle.
 
 use std::{collections::VecDeque, fmt::Write, ops::Range};
 
@@ -41,7 +41,7 @@ struct Queued {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// The node has begun, and waits only for other ranks.
+    /// The node has begun, and now waits only for other ranks.
     Came,
     Done,
 }
@@ -77,8 +77,9 @@ struct Run<'a> {
 }
 
 impl WorkloadGraph {
-    /// Checks that no ranks of different classes wait for each other in a cycle. If times decide whether ranks wait,
-    /// the program is accepted. `file_and_node` returns the file of a rank's node, and the id of the node in that file.
+    /// Checks that no ranks of different classes wait for each other in a cycle. If it depends on times whether ranks
+    /// wait for each other, the program is accepted. `file_and_node` returns the file of a rank's node, and the id of
+    /// the node in that file.
     ///
     /// # Errors
     /// Returns an error that names ranks of a cycle of waits, the lowest first.

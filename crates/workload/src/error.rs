@@ -21,7 +21,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// An error in a file: the file's name, the place in the file, and a sentence.
+/// An error in a file, with the file's name, the place in the file, and a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{origin}{place}: {message}")]
 pub struct ReadError {

@@ -34,7 +34,7 @@ pub struct WorkloadGraph {
     pub notes: Vec<String>,
 }
 
-/// The algorithm of the collectives of a set of groups, as far as the program states it.
+/// The algorithm of the collectives of a set of groups, as far as the program states one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
     /// The name of the algorithm; `None` for the fastest.
@@ -56,7 +56,7 @@ pub enum Queues {
     AsReady,
 }
 
-/// Ranks that execute the same nodes. A class with messages between pairs has one rank.
+/// Ranks that execute the same nodes. A class whose nodes include messages between pairs has one rank.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RankClass {
     pub ranks: Vec<u32>,

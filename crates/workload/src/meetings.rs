@@ -15,8 +15,8 @@ impl WorkloadGraph {
     /// Checks the collectives of every group. All ranks of the group must perform the same number of collectives, of
     /// the same kinds and with the same roots. Allreduces and reduces must have equal lengths; other collectives may
     /// differ in length. A program of one class is not checked. `process_group` returns the name, in the file, of the
-    /// group of a rank's node. Groups with different names may have the same ranks; matching collectives have the same
-    /// name, if both ranks use both names.
+    /// group of a rank's node. Groups with different names may have the same ranks. If both ranks use both names,
+    /// matching collectives must have the same name.
     ///
     /// # Errors
     /// Returns an error that names the first collective of a rank that another rank of its group does not perform.
@@ -90,7 +90,7 @@ fn compare([first, rank]: [u32; 2], [of_first, own]: [&[(Collected, usize)]; 2])
     Err(Unmatched { rank: longer, node, message })
 }
 
-/// Compares the names of groups with the same ranks, as far as both ranks use a name.
+/// Compares the group names of matching collectives, for names that both ranks use.
 fn compare_names<'n>(
     [first, rank]: [u32; 2],
     [of_first, own]: [&[(Collected, usize)]; 2],

@@ -62,7 +62,7 @@ fn alike(from: u32, to: u32, tag: u32, ends: [Ends; 2]) -> Result<(), Unmatched>
         ends
     });
     let at = sent.iter().zip(&received).position(|(a, b)| a.0 != b.0).unwrap_or(sent.len().min(received.len()));
-    // `at` is the index of the first message, in order of length, that has no equal message in the other list.
+    // `at` is the index of the first message, in order of length, that has no match in the other list.
     let end = |ends: &Ends| ends.get(at).copied();
     match (end(&sent), end(&received)) {
         (Some((bytes, node)), other) if other.is_none() || sent.len() >= received.len() => {

@@ -28,7 +28,7 @@ fn graphs() -> impl Strategy<Value = Topology> {
     })
 }
 
-/// Returns the number of cables from each node to `to`, by relaxing every cable as often as there are nodes.
+/// Returns the number of cables from each node to `to`, by the Bellman-Ford algorithm.
 fn distances(network: &Network, nodes: usize, to: usize) -> Vec<usize> {
     let mut distance = vec![usize::MAX; nodes];
     distance[to] = 0;

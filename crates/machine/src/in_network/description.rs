@@ -12,7 +12,7 @@ use crate::{Description, MachineError, MachineText, Shape};
 pub struct Host {
     /// The software time of a round.
     pub round_ns: f64,
-    /// The number of one-way network latencies that a round takes, for data and flags.
+    /// The number of one-way network latencies that a round takes, including those of flags.
     pub traversals: f64,
 }
 
@@ -47,8 +47,8 @@ pub struct InNetwork {
     pub socket_latency_ns: f64,
     /// The latency of a link between adjacent nodes.
     pub node_latency_ns: f64,
-    /// The additional latency of a link between nodes for each further step between their coordinates; 0 if latency
-    /// does not depend on distance.
+    /// The additional latency of a link between nodes for each step by which their coordinates differ beyond the first;
+    /// 0 if the latency does not depend on the distance.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub node_step_ns: f64,
     /// The rate of a link between cores, one direction.
@@ -62,7 +62,8 @@ pub struct InNetwork {
     /// The rate of the link between a switch and its core's memory, one direction.
     pub memory_port_gbps: f64,
     pub packet_bytes: u32,
-    /// The number of packets that a switch's input buffer holds for each channel, and of its credits.
+    /// The number of packets that a switch's input buffer holds for each channel, which is also the channel's number of
+    /// credits.
     pub buffer_packets: u32,
     /// The latency of one stage of a switch's pipelined tree of operators.
     #[serde(default)]
@@ -78,12 +79,12 @@ pub struct InNetwork {
     pub exclusive_switches: bool,
     /// The operators with which switches reduce.
     pub operators: Vec<String>,
-    /// Cores with a socket's links to other sockets. The link to socket `t` is at the core in entry `t` modulo the
-    /// number of entries.
+    /// The cores that have a socket's links to other sockets. The core of the link to socket `t` is entry `t` modulo
+    /// the length of the list.
     pub socket_ports: Vec<u32>,
-    /// Cores with a node's links to other nodes. Links are numbered by the coordinates of the first dimension, then of
-    /// the next. Link `k` is at socket `k` modulo the sockets, at the core in entry `k / sockets` modulo the number of
-    /// entries.
+    /// The cores that have a node's links to other nodes. Links are numbered by the coordinates of the first dimension,
+    /// then of the next. Link `k` is in socket `k` modulo the number of sockets; its core is entry `k / sockets` modulo
+    /// the length of the list.
     pub node_ports: Vec<u32>,
     pub host: Host,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -257,7 +258,8 @@ fn is_zero(value: &f64) -> bool {
 /// The names of all operators with which switches may reduce.
 pub const OPERATORS: [&str; 8] = ["sum", "prod", "min", "max", "and", "or", "xor", "ordered"];
 const OPERATORS_LISTED: &str = "sum, prod, min, max, and, or, xor, ordered";
-/// The accepted operators, without PIUMA's NOR: its result over more than two inputs depends on the tree.
+/// The accepted operators. PIUMA's NOR is not among them, because its result over more than two inputs depends on the
+/// tree.
 const NOR_REFUSED: &str =
     "associative operators: sum, prod, min, max, and, or, xor, ordered; take 'or' and invert its result";
 

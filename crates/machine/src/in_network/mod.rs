@@ -1,10 +1,10 @@
 //! Machines whose switches reduce. Each core has a switch, on a mesh in a socket; the sockets of a node are fully
 //! connected; nodes form a HyperX. "Accelerating Allreduce with in-network reduction on Intel PIUMA".
 //!
-//! Networks can have switches that reduce too. There a switch is a rank of the task graph and receives each message
-//! whole. The two kinds of machines remain separate: 2.1 million cores need the closed form and the simulation of
-//! registers that skips packets exactly, and a chunk of a network's schedule is an instruction, so a machine with 2.1
-//! million cores would need billions of instructions.
+//! Networks can have switches that reduce too. In a network, a switch is a rank of the task graph and receives each
+//! message as a whole, and each chunk of a schedule is an instruction. A machine with 2.1 million cores would need
+//! billions of instructions in that form. The two kinds of machines are therefore separate: this kind has a closed form
+//! for times, and a simulation of registers that skips repeated packets without an error.
 
 mod description;
 mod layout;

@@ -61,8 +61,8 @@ impl AcceleratorGrid {
     /// columns.
     ///
     /// A shape of two extents selects the first rectangle without a failed accelerator. Rectangles begin at boards, and
-    /// are tried in row-major order. A number of ranks keeps rows if these ranks fill whole rows without a failure;
-    /// otherwise the ranks form a line.
+    /// are tried in row-major order. A shape that is a number of ranks keeps rows if these ranks fill whole rows
+    /// without a failed accelerator; otherwise the ranks form a line.
     ///
     /// # Errors
     /// Returns the errors of [`AcceleratorGrid::new`], and an error if every rectangle of this shape has a failed
@@ -143,8 +143,8 @@ pub fn note_on_lost_rows(topology: &dyn Topology, extents: &[u32]) -> Option<Str
     })
 }
 
-/// Returns `extents` with another first extent, so that their product is `ranks`; only `ranks`, a line, if it is not a
-/// multiple of the product of all other extents.
+/// Returns `extents` with the first extent changed so that their product is `ranks`. If `ranks` is not a multiple of
+/// the product of the other extents, returns a line of `ranks`.
 fn whole_rows(ranks: u32, extents: &[u32]) -> Vec<u32> {
     let row: u32 = extents[1..].iter().product();
     if ranks.is_multiple_of(row) { [&[ranks / row], &extents[1..]].concat() } else { vec![ranks] }

@@ -1,5 +1,5 @@
-//! Cuts of a plane into two parts: a cut that the family of the topology states, the least cut of few accelerators, or
-//! the result of a search.
+//! Cuts of a plane into two parts: a cut that the family of the topology states, the least cut if there are few
+//! accelerators, or the result of a search.
 
 mod search;
 
@@ -19,9 +19,9 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Returns the best of some cuts of `all` accelerators: halves are preferred, then the cut with the largest product
-    /// of the parts' accelerators divided by its rate. The first of equal cuts is returned. Cuts with an empty part or
-    /// without links do not count; `None` if no other cut is given.
+    /// Returns the best of some cuts of `all` accelerators. Halves are preferred, then the cut with the largest product
+    /// of the parts' numbers of accelerators divided by its rate; of equal cuts, the first. Cuts with an empty part or
+    /// without links are ignored. Returns `None` if no cut remains.
     pub fn best(all: u32, cuts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let load = |cut: &Self| f64::from(cut.inside) * f64::from(all - cut.inside) / cut.rate;
         let key = |cut: &Self| (cut.is_halves(all), load(cut));
@@ -60,7 +60,8 @@ impl Halves {
     }
 }
 
-/// The share of a cut into halves: rate / ((largest injection of an accelerator) x (accelerators of the smaller half)).
+/// A bisection: its `share` is the cut's rate divided by the product of the largest injection of an accelerator and the
+/// number of accelerators of the smaller half.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bisection {
     pub share: f64,
@@ -106,7 +107,8 @@ fn capacities(plane: &Plane, own: Speed) -> Vec<f64> {
     plane.links().iter().map(|link| rates[usize::from(link.speed)]).collect()
 }
 
-/// The maximum number of accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
+/// The maximum number of accelerators for which all halves are tried. 16 accelerators have 6,435 cuts into halves, and
+/// each two more accelerators nearly quadruple this number.
 pub const MOST_ACCELERATORS: u32 = 16;
 
 /// Returns the least rate of the links between any `inside` accelerators and all others, relative to the machine's
@@ -125,8 +127,8 @@ pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
 
 /// Returns the largest flow from the accelerators whose bits are set in `half` to the others, which is the capacity of
 /// the least cut between them (Ford, Fulkerson, 1956). Flow is added along paths with the fewest links (Edmonds, Karp,
-/// 1972), so the number of paths does not depend on the capacities. A path fills its narrowest link exactly, since that
-/// link's own capacity is subtracted from it.
+/// 1972), so the number of paths does not depend on the capacities. The capacity subtracted along a path is that of its
+/// narrowest link, so this link is left with exactly 0.
 fn least_cut(plane: &Plane, capacities: &[f64], half: u32) -> f64 {
     let accelerator = |node: u32| node < plane.accelerators();
     let inside = |node: u32| accelerator(node) && half >> node & 1 == 1;

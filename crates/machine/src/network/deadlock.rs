@@ -1,9 +1,9 @@
 //! Checks that packets cannot block each other for ever, by the channel dependency graph of a routing.
 //!
 //! A channel is a link on a virtual channel. A packet on a channel waits for the channels that it may take next, so a
-//! routing without a cycle among these dependencies has no deadlock (Dally, Seitz, 1987). The check follows all ways
-//! that a source may choose, all hops that a rule allows and all accelerators as destinations. Only channels that some
-//! packet can reach count.
+//! routing without a cycle among these dependencies has no deadlock (Dally, Seitz, 1987). The check follows all paths
+//! that a source may choose, all hops that the routing allows, and all accelerators as destinations. Channels that no
+//! packet can reach are ignored.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub fn admit(topology: &dyn Topology, plane: &Plane, routing: &dyn Routing) -> R
     /// The computation steps for a channel in one search.
     const STEPS: u128 = 8;
     let channels = plane.links().len() as u128 * u128::from(routing.virtual_channels());
-    // If every switch has many channels, paths to one destination use only few of them.
+    // If switches have many channels, the paths to one destination use only few of them.
     let followed = channels.min(8 * u128::from(plane.nodes()) * u128::from(topology.diameter() + 1));
     let ends = u128::from(plane.accelerators());
     limits::admit("the check for deadlock", EACH * channels, STEPS * ends * (ends + followed))
@@ -104,8 +104,8 @@ impl Dependencies {
         let virtual_channels = u32::from(routing.virtual_channels());
         let channels = plane.links().len() * virtual_channels as usize;
         let mut graph = Self { virtual_channels, used: vec![false; channels], next: vec![Vec::new(); channels] };
-        // All packets to one destination with one `way` form one search. A channel is stamped with the number of the
-        // latest search that reached it.
+        // One search follows all packets that have the same destination and the same `way`. A channel is stamped with
+        // the number of the latest search that reached it.
         let (mut stamp, mut search) = (vec![0_u32; channels], 0);
         let (mut hops, mut open) = (Vec::new(), Vec::new());
         for to in 0..plane.accelerators() {
@@ -164,7 +164,7 @@ impl Dependencies {
             }
             return;
         }
-        // A long list may contain duplicates until it is full. Then duplicates are removed, and the list grows if it is
+        // A long list may contain duplicates. When it is full, duplicates are removed, and the list grows only if it is
         // still more than half full.
         if next.len() == next.capacity() {
             distinct(next);

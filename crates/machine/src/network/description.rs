@@ -35,7 +35,7 @@ pub struct Rates {
     pub memory_gb_per_second: f64,
 }
 
-/// The prices of "HammingMesh", section 5 (64-port switches of 400 Gb/s).
+/// Returns the prices of "HammingMesh", section 5 (64-port switches of 400 Gb/s).
 impl Default for Prices {
     fn default() -> Self {
         Self { switch_usd: 14_280.0, dac_usd: 272.0, aoc_usd: 603.0, spare_ports: false }
@@ -59,7 +59,7 @@ fn is_no_bytes(value: &u16) -> bool {
 /// The largest accepted time in nanoseconds of one part of a message or of a byte: 17 minutes.
 pub(super) const MOST_NS: f64 = 1e12;
 
-/// The unit that sends up to `send_machines` messages concurrently.
+/// The part of a machine that sends up to `send_machines` messages concurrently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MachinesPer {
@@ -100,8 +100,8 @@ pub struct Network {
     pub packet_bytes: u32,
     /// The size of each switch input's buffer for one virtual channel.
     pub buffer_bytes: u64,
-    /// The number of messages that an accelerator, or each of its links, sends concurrently. Each message has one
-    /// packet ready.
+    /// The number of messages that an accelerator, or each of its links, sends concurrently. Each of these messages has
+    /// one packet ready to be sent.
     #[serde(default = "four")]
     pub send_machines: u32,
     #[serde(default, skip_serializing_if = "MachinesPer::is_accelerator")]
@@ -118,15 +118,15 @@ pub struct Network {
     /// The time from the call of a collective until each rank begins; on GPUs, the launch of a kernel.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub launch_ns: f64,
-    /// The time from the end of a message until its receiver detects it: a fence, a signal and a wait. It occupies no
-    /// link and no host.
+    /// The time from the end of a message until its receiver detects the message, by a fence, a signal and a wait. This
+    /// time occupies no link and no host.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub signal_ns: f64,
     /// The time to copy one byte in the memory of a rank.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy_ns_per_byte: f64,
-    /// The preset that joins boxes like the box of this file. With several nodes, the machine consists of boxes with
-    /// the values of this file, joined as in the preset.
+    /// The name of the preset that states how boxes like this one are joined. A machine of several nodes consists of
+    /// boxes with the values of this file, joined as in that preset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// Sentences about times and bounds on this machine: values that an imported file did not state, and optional
@@ -175,8 +175,8 @@ impl Description for Network {
         &self.summary
     }
 
-    /// Returns the requested shape, which is checked later with the dimensions of the network, or a line of all
-    /// accelerators.
+    /// Returns the requested shape, or a line of all accelerators if no shape was requested. The shape is checked
+    /// later, together with the dimensions of the network.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         match asked {
             Some(shape) => Ok(Some(shape)),
@@ -327,7 +327,7 @@ impl Network {
         self.computing(&*topology).map(|_| ())
     }
 
-    /// Replaces the key `file` of a graph by the lines of that file, if they are available.
+    /// Replaces the key `file` of a graph by the lines of that file, if the file is available.
     fn take_in(&mut self, files: &dyn Fn(&str) -> Option<String>) {
         let named = self.topology.get("file").and_then(toml::Value::as_str);
         if let Some(text) = named.and_then(files) {
@@ -353,7 +353,7 @@ impl Network {
         Speed { gbps: self.measured_gbps.unwrap_or(self.link_gbps), latency_ns: self.link_latency_ns }
     }
 
-    /// Returns the speeds to which the indices [`super::Link::speed`] refer, with the machine's own speed in place of
+    /// Returns the speeds to which the indices [`super::Link::speed`] refer, with the machine's own speed instead of
     /// `None`.
     pub fn speeds(&self, plane: &Plane) -> Vec<Speed> {
         plane.speeds().iter().map(|speed| speed.unwrap_or(self.own_speed())).collect()

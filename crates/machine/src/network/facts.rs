@@ -40,8 +40,8 @@ pub struct Facts {
     pub bisection_share: Option<f64>,
     /// True if no cut into halves is narrower.
     pub bisection_is_least: Option<bool>,
-    /// The share of the narrowest cut into halves that was found. It is less than `bisection_share` only if the
-    /// publication that describes the family compares networks by another cut.
+    /// The share of the narrowest cut into halves that was found. This share is less than `bisection_share` only if the
+    /// publication that describes the family compares networks by a wider cut.
     pub narrowest_cut_share: Option<f64>,
     /// The failed links, nodes and planes.
     pub failed: Vec<String>,
@@ -128,7 +128,7 @@ impl Network {
         })
     }
 
-    /// Returns the bisection, which is searched once for equal topologies.
+    /// Returns the bisection. The result is cached, so that equal topologies are searched once.
     fn bisection(&self, topology: &dyn Topology) -> Option<Bisection> {
         static FOUND: Mutex<BTreeMap<String, Option<Bisection>>> = Mutex::new(BTreeMap::new());
         const MOST_KEPT: usize = 64;

@@ -111,7 +111,8 @@ impl<'a> Left<'a> {
         };
         let (failed, gone) = (vec![false; plane.nodes() as usize], vec![false; plane.links().len()]);
         let mut left = Self { plane, names, failed, gone };
-        // The counts of cables that several failures name are added; a failure of all cables of a pair includes them.
+        // If several failures name the same pair of nodes, their numbers of cables add up; a failure of all cables of
+        // the pair includes all of them.
         let mut cables: BTreeMap<[u32; 2], Option<u64>> = BTreeMap::new();
         for failure in failures {
             match *failure {
@@ -183,7 +184,7 @@ impl<'a> Left<'a> {
             }
             islands.push(members);
         }
-        // The main island is the first of the largest islands.
+        // The island that remains is the largest one; of equally large islands, the first.
         let Some(most) = islands.iter().map(Vec::len).max() else {
             return Err("all accelerators failed".to_owned());
         };

@@ -27,8 +27,8 @@ unisono_base::named! {
     }
 }
 
-/// The compute capabilities of NVIDIA's GPUs, by words in their names; the first that matches counts, since one model
-/// number names GPUs of several generations. Source: NVIDIA, "CUDA GPU compute capability".
+/// The compute capabilities of NVIDIA's GPUs, by words in their names. The order matters: the first match is used,
+/// because some model numbers occur in several generations. Source: NVIDIA, "CUDA GPU compute capability".
 const CAPABILITIES: [(u32, &[&str]); 12] = [
     (121, &["GB10"]),
     (120, &["Blackwell", "5050", "5060", "5070", "5080", "5090"]),
@@ -63,7 +63,7 @@ const TARGETS: [(&str, &[&str]); 3] =
 impl Architecture {
     /// Returns the architecture of a GPU with the name that its driver states, such as `NVIDIA A100-SXM4-80GB`.
     pub fn of_name(name: &str) -> Option<Self> {
-        // A word of the name may have letters behind the number, as in A10G and MI300X.
+        // A model number may be followed by letters, as in A10G and MI300X.
         let is_of = |word: &str| {
             let mut found = name.split(|c: char| !c.is_ascii_alphanumeric());
             found.any(|own| own.strip_prefix(word).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_alphabetic())))
@@ -153,9 +153,9 @@ pub struct NcclFit {
     #[serde(default)]
     /// The time of each step to a GPU of another box.
     pub network_hop_us: f64,
-    /// The time of each byte that a channel sends.
+    /// The time in which a channel sends one byte.
     pub sent_ns_per_byte: f64,
-    /// The time of each byte that a channel reads, adds or writes.
+    /// The time in which a channel reads, adds or writes one byte.
     pub worked_ns_per_byte: f64,
     /// The number of measurements that the times are fitted to.
     #[serde(default)]

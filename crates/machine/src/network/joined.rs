@@ -63,7 +63,8 @@ impl Network {
         let cluster = self.cluster.as_deref().ok_or_else(none)?;
         let preset = Machine::preset(cluster)?;
         let of = preset.get::<Self>().filter(|of| of.topology.contains_key("boxes")).ok_or_else(none)?;
-        // The preset of a single box shows which nodes inside the boxes of the cluster a single box has.
+        // The preset of a single box, compared with the cluster, shows which nodes inside a box of the cluster belong
+        // to a single box too.
         let joins = |preset: &crate::Preset| {
             Machine::preset(preset.name)
                 .ok()?
@@ -111,7 +112,7 @@ impl Network {
             nodes: Vec::new(),
             ..class.clone()
         };
-        // In a box without switches, a class for all switches of the box is empty.
+        // A class of switches is empty if the box has no switches.
         let of_box = self.switches.iter().map(inside).filter(|class| !class.inside.is_empty());
         let outside = of.switches.iter().filter(|class| !class.outside.is_empty());
         let outside = outside.map(|class| SwitchClass { inside: Vec::new(), ..class.clone() });

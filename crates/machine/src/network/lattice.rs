@@ -98,7 +98,8 @@ impl Lattice {
     }
 
     /// Returns the least cut of an array into halves, if a cut of a line of nodes crosses `links` links. The cut
-    /// crosses the longest extent; if that is odd, its middle layer is cut into halves likewise.
+    /// divides the longest extent in the middle. If this extent is odd, its middle layer is cut into halves in the same
+    /// way.
     ///
     /// Source: Aroca, Fernandez Anta, "Bisection (Band)Width of Product Networks", 2014, for arrays and tori.
     pub fn halves(&self, links: u32) -> Cut {
@@ -115,8 +116,8 @@ impl Lattice {
         Cut { inside: self.count() / 2, rate: f64::from(links * cut) }
     }
 
-    /// Returns the boards, which jobs get in boxes; `None` if there are too many dimensions to try all orders of a
-    /// box's sides. There are no switches, so no traffic uses an upper level.
+    /// Returns the job space of boards, in which a job gets a box of boards; `None` if there are too many dimensions to
+    /// try all orders of a box's sides. There are no switches, so no traffic uses an upper level.
     pub fn jobs(&self, wraps: bool) -> Option<JobSpace> {
         let dims = 0..self.dims.len();
         (dims.len() <= MOST_SEARCHED).then(|| {

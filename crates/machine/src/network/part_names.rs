@@ -52,7 +52,7 @@ impl NodeName {
     }
 }
 
-/// Returns the failures of a list with the numbers of nodes. Failures that have numbers already are not changed.
+/// Returns the failures of a list with the numbers of nodes. Failures that already contain numbers are not changed.
 ///
 /// # Errors
 /// Returns a sentence if a text is neither a failure nor a name of a part.
@@ -130,7 +130,7 @@ impl Parts {
         let mut cables = BTreeMap::<[u32; 2], u32>::new();
         for &a in from {
             let ends = self.plane.leaving(a).map(|id| self.plane.link(id).to).filter(|b| to.contains(b));
-            // A pair of nodes that both belong to both parts counts once.
+            // If both nodes belong to both parts, the pair is counted once.
             for b in ends.filter(|&b| !(from.contains(&b) && to.contains(&a) && b < a)) {
                 *cables.entry([a.min(b), a.max(b)]).or_default() += 1;
             }

@@ -55,7 +55,8 @@ pub struct Plane {
     /// The index of each node's first link, and of the end of the last node's links.
     first: Vec<u32>,
     links: Vec<Link>,
-    /// The node to which each link leads, apart from the other data: paths read only this.
+    /// The node to which each link leads. It is stored apart from the other data of links, because paths read only
+    /// this.
     ends: Vec<u32>,
     /// The distinct speeds; the first is `None`, the machine's own.
     speeds: Vec<Option<Speed>>,
@@ -99,7 +100,7 @@ impl Plane {
     }
 
     /// Returns the plane with the rate of each listed link multiplied by a factor, or `None` if it would have more than
-    /// 255 speeds beside the machine's own. A routing that was built before keeps its paths.
+    /// 255 speeds beside the machine's own. A routing that was built before the change keeps its paths.
     ///
     /// # Panics
     /// Panics if a link does not exist.

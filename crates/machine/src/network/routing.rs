@@ -29,13 +29,14 @@ pub trait Routing: Send + Sync {
 
     fn virtual_channels(&self) -> u8;
 
-    /// Returns the path that a source chooses for a packet by random bits: the number of a path, such as through a
-    /// group.
+    /// Returns the number of the path, such as through a certain group, that a source chooses for a packet by random
+    /// bits.
     fn choose(&self, _from: u32, _to: u32, _random: u64) -> u32 {
         0
     }
 
-    /// Returns every value that [`Routing::choose`] may return for the pair, for proofs and evenly spread flows.
+    /// Returns every value that [`Routing::choose`] may return for the pair, for proofs and for flows that are divided
+    /// evenly over all paths.
     fn choices(&self, _from: u32, _to: u32) -> Cow<'static, [u32]> {
         Cow::Borrowed(&[0])
     }
@@ -52,8 +53,8 @@ pub trait Routing: Send + Sync {
     }
 
     /// Returns the first of the hops that [`Routing::hops`] appends, and their number, if they are consecutive links of
-    /// one virtual channel; `None` if they are not, or if the routing has no rule for it. A list of hops takes longer
-    /// to write than to read, so the loads of links are computed from runs.
+    /// one virtual channel; `None` if they are not, or if the routing has no rule for it. The loads of links are
+    /// computed from runs, because writing a list of hops takes longer than reading it.
     fn run(&self, _at: u32, _header: Header) -> Option<(Hop, u32)> {
         None
     }
@@ -66,7 +67,7 @@ pub trait Routing: Send + Sync {
     }
 
     /// Returns the sizes of nested blocks of accelerators with consecutive numbers, largest first, ending with 1, if
-    /// destinations in equal blocks are interchangeable; empty if they are not.
+    /// blocks of equal size are interchangeable; empty if they are not.
     ///
     /// Interchangeable means: let a permutation of accelerators map each block to a block, so that the smallest block
     /// that contains both ends of a message keeps its size for all messages. Then the permutation also maps the

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Network, Topology, description::RATES_GBPS};
 use crate::MachineError;
 
-/// The accepted operators. Trees of switches do not preserve the order of operands, so `ordered` is not among them.
+/// The accepted operators. `ordered` is not accepted, because trees of switches do not preserve the order of operands.
 const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 
 const DTYPES: [&str; 7] = ["f32", "f64", "f16", "bf16", "i16", "i32", "i64"];
@@ -55,9 +55,9 @@ pub struct SwitchClass {
     /// The time from the last operand of a message until its result, or its copies, can leave.
     #[serde(default)]
     pub latency_ns: f64,
-    /// True if a node requests a sum from the switch and then stores it to all nodes. Then the sum crosses that node's
-    /// links once more, and waits for one more signal: that all operands can be read. Each of n nodes does so with 1/n
-    /// of the vector (`multimem.ld_reduce` and `multimem.st` of PTX).
+    /// True if a node requests a sum from the switch and then stores the sum to all nodes. The sum then crosses that
+    /// node's link two more times, and one more signal is needed, which reports that all operands can be read. Each of
+    /// n nodes does so with 1/n of the vector (`multimem.ld_reduce` and `multimem.st` of PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,
     /// The fraction of the links' rate that reductions and copies reached; by default 1.
@@ -155,7 +155,7 @@ impl Switches {
     }
 
     /// Returns whether an accelerator requests the sum of `operands` messages from the switch `node` and then stores it
-    /// to `sinks` nodes. A sum for one node is not stored.
+    /// to `sinks` nodes. A sum that only one node needs is not stored.
     pub fn is_stored(&self, node: u32, operands: usize, sinks: usize) -> bool {
         operands > 1 && sinks > 1 && self.class(node).is_some_and(|class| class.pulls)
     }

@@ -94,8 +94,8 @@ impl ThreadBlock {
         stated.unwrap_or_default()
     }
 
-    /// Returns the table for `blocks` thread blocks that together do the work of one: rates are multiplied, times are
-    /// equal.
+    /// Returns the table for `blocks` thread blocks that share the work of one: rates are multiplied by `blocks`, and
+    /// times stay the same.
     #[must_use]
     pub fn times(self, blocks: u32) -> Self {
         let of = |rate: BlockRate| {

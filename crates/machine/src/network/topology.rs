@@ -21,8 +21,8 @@ pub struct Bill {
     pub switches: u64,
     pub dac: u64,
     pub aoc: u64,
-    /// The cables that full use of all ports would add: copper and optical. Only the price lists of some machines
-    /// ([`super::Prices::spare_ports`]) include them.
+    /// The copper and the optical cables that would be added if all ports were used. Only the price lists of some
+    /// machines ([`super::Prices::spare_ports`]) include them.
     pub spare_dac: u64,
     pub spare_aoc: u64,
     /// The number of ports of the largest switch. Switches with more than [`SWITCH_PORTS`] are not on the price list.
@@ -66,7 +66,7 @@ pub trait Topology: Send + Sync + fmt::Debug {
     /// Returns a cut into halves, or nearly, which exists in the plane. `None` without a closed form.
     fn halves(&self) -> Option<Cut>;
 
-    /// Returns the standing of the cut of [`Topology::halves`] among all cuts into halves.
+    /// Returns the relation of the cut of [`Topology::halves`] to all other cuts into halves.
     fn halves_are(&self) -> Halves {
         Halves::Narrow
     }
@@ -82,7 +82,7 @@ pub trait Topology: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns the boards that jobs get, if the family has a rule for jobs.
+    /// Returns the boards of the topology and the rule by which jobs get boards, if the family has such a rule.
     fn jobs(&self) -> Option<JobSpace> {
         None
     }
@@ -137,8 +137,8 @@ pub trait Topology: Send + Sync + fmt::Debug {
     fn routing(&self) -> Box<dyn Routing>;
 }
 
-/// Reads the table of a machine file. The second argument opens the message of an error, and the third is the speed of
-/// links that state none.
+/// Reads the table of a machine file. The second argument is the start of error messages, and the third is the speed of
+/// links that state no speed.
 pub type Read = fn(&toml::Table, &str, Speed) -> Result<Box<dyn Topology>, MachineError>;
 
 /// Converts the table of a family to its type.

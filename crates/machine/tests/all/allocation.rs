@@ -138,8 +138,8 @@ fn the_same_seed_gives_the_same_samples() {
     assert_ne!(run(7).first, run(8).first);
 }
 
-/// With equal numbers of boards, the same boards fail and the same jobs are drawn. All jobs fit if they may use any
-/// free boards.
+/// In networks with equal numbers of boards, the same boards fail and the same jobs are drawn. If jobs may use any free
+/// boards, all of them fit.
 #[test]
 fn networks_of_the_same_number_of_boards_have_the_same_jobs() {
     let spaces = [
@@ -168,7 +168,7 @@ fn failures_are_spread_over_all_boards() {
             failed[board as usize] += 1;
         }
     }
-    // The expected number of failures of each board is 400, with a standard deviation of 17.
+    // Each board is expected to fail 400 times, with a standard deviation of 17.
     assert!(failed.iter().all(|n| (320..480).contains(n)), "{failed:?}");
 }
 
@@ -181,7 +181,7 @@ fn heuristics_help() {
     let all: Vec<f64> = Heuristic::ALL.iter().map(|&h| mean(h)).collect();
     assert!(all[0] <= all[1] && all[1] <= all[2] && all[2] < all[3], "{all:?}");
     assert!(all[3] > 0.97, "{all:?}");
-    // Locality loses little utilization for less traffic above the leaves.
+    // `Locality` reduces traffic above the leaves, and loses little utilization.
     let upper = |heuristic| outcome(&space, traced(), heuristic, 0, 20, 1).upper_level.alltoall;
     assert!(upper(Heuristic::Locality) < upper(Heuristic::Sort));
 }

@@ -133,7 +133,7 @@ pub mod kind {
 }
 
 impl Node {
-    /// Keeps the first attribute of each name that is read, and drops all others.
+    /// Keeps, for each attribute name that this crate reads, the first attribute, and drops all other attributes.
     pub fn without_unread(mut self) -> Self {
         let mut kept: Vec<Attribute> = Vec::new();
         for attribute in std::mem::take(&mut self.attributes) {
@@ -155,7 +155,8 @@ impl Node {
     }
 
     /// Returns the number of an attribute, rounded to a whole one, from any of the numeric fields or from a text,
-    /// because writers use different fields; `None` if the node lacks it. Other values, also negative ones, are errors.
+    /// because writers use different fields; `None` if the node lacks it. All other values, including negative numbers,
+    /// are errors.
     pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match *value {

@@ -18,8 +18,8 @@ use crate::{
 
 /// The maximum number of bytes of a node. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
-/// The maximum number of dependencies in a file. The same limit holds for the resulting dependencies, after each node
-/// that takes no time has passed its dependencies on to the nodes that depend on it.
+/// The maximum number of dependencies in a file. The same limit holds for the dependencies that result when nodes that
+/// take no time are removed, and their dependencies are passed on to the nodes that depend on them.
 const MOST_DEPENDENCIES: usize = 1 << 24;
 
 /// The operation of a node on the device.
@@ -179,7 +179,8 @@ fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     Ok((head.ranks(), nodes))
 }
 
-/// Returns the name of the operation of a node without a [`step`] if it has work on the device.
+/// Returns the name of the operation of a node that has work on the device for which there is no [`step`]; `None` for
+/// other nodes.
 fn unknown(node: &Node) -> Result<Option<String>, String> {
     if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
         return Ok(Some(format!("node type {}", node.kind)));

@@ -40,7 +40,7 @@ pub fn is_it(bytes: &[u8]) -> bool {
     if super::json::is_it(&begin) {
         return true;
     }
-    // A compressed file of which nothing can be unpacked is a damaged trace.
+    // A compressed file of which nothing can be unpacked is taken for a damaged trace.
     begin.is_empty() && !bytes.is_empty() || frame(&begin).is_ok_and(|(head, _)| is_head(head))
 }
 
@@ -321,8 +321,8 @@ fn is_split(kind: Kind) -> bool {
     matches!(kind, Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter)
 }
 
-/// Makes a collective. If each rank gets a part of the input, all groups must have one size, and parts are rounded up.
-/// `input` is the bytes of the input, as a trace counts them; the result counts bytes as in MPI.
+/// Makes a collective. If each rank gets a part of the input, all groups must have the same size, and parts are rounded
+/// up. `input` is the bytes of the input, as a trace counts them; the result counts bytes as in MPI.
 fn collected(kind: Kind, input: u64, root: u32, of: (u32, &Groups), rounded: &mut BTreeSet<(u64, u64)>) -> Work {
     let (groups, list) = of;
     let size = u64::from(list.sizes().last().copied().unwrap_or(1));

@@ -48,8 +48,8 @@ fn with_begun(node: Node, begun: &[u32], before: &[BTreeSet<u32>]) -> Node {
     Node { ctrl_deps, ..node }.with(BEGUN, Value::String(ids.join(" ")))
 }
 
-/// Returns, for each node, the nodes that must have ended when the node begins. Nodes that follow from the listed nodes
-/// are omitted.
+/// Returns, for each node, the nodes that must have ended when the node begins. Nodes that other listed nodes imply are
+/// omitted.
 fn done_before(nodes: &[WorkNode]) -> Vec<BTreeSet<u32>> {
     let mut before: Vec<BTreeSet<u32>> = Vec::with_capacity(nodes.len());
     for node in nodes {

@@ -33,9 +33,9 @@ pub enum Pattern {
     Permute,
 }
 
-/// Returns the pattern of an instruction, or `None` if the instruction begins no communication. An asynchronous pair of
-/// instructions begins the communication in its first half. A `send` between devices is a permutation; the other end is
-/// a `recv` with the same pairs.
+/// Returns the pattern of an instruction, or `None` if the instruction begins no communication. In an asynchronous pair
+/// of instructions, the first half begins the communication. A `send` between devices is a permutation; the other end
+/// is a `recv` with the same pairs.
 pub fn pattern(i: &Instruction) -> Option<Pattern> {
     if i.half == Half::Rest {
         return None;
@@ -129,7 +129,7 @@ impl Devices {
             "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast" | "send"
         );
         match (i.attribute("channel_id").is_some(), i.attribute("use_global_device_ids") == Some("true")) {
-            // With one replica and one partition, the only device has number 0 in each of the meanings.
+            // With one replica and one partition, the only device has number 0, whatever the numbers mean.
             _ if self.replicas == 1 && self.partitions == 1 => Numbers::Devices,
             (true, true) => Numbers::Devices,
             (true, false) if across => Numbers::Partitions,
@@ -215,7 +215,8 @@ fn named(module: &Module) -> Result<u32, Wrong> {
 /// an element.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
     let count = match i.opcode {
-        // The other operands are the output, offsets and sizes; a token; or a root that is known only at run time.
+        // The other operands are not data of the communication: they are the output, offsets and sizes; a token; or a
+        // root that is known only at run time.
         "ragged-all-to-all" | "send" => 1,
         _ if i.attribute("has_dynamic_root") == Some("true") => i.operands.len().saturating_sub(1),
         _ => i.operands.len(),

@@ -106,8 +106,8 @@ fn first_of_tuple(i: &Instruction) -> f64 {
     }
 }
 
-/// Returns, for each instruction of a fusion, the bytes of its result that slices read; an update in place counts as no
-/// read. Returns `None` for a result that another operation reads.
+/// Returns, for each instruction of a fusion, the bytes of its result that slices read; an update in place is not
+/// counted as a read. Returns `None` for a result that another operation reads.
 pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     let mut read: Vec<Option<u64>> = vec![Some(0); fused.instructions.len()];
     for user in &fused.instructions {

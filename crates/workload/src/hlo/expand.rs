@@ -24,7 +24,7 @@ const MOST_NODES: usize = 1 << 20;
 const MOST_VISITS: u64 = 1 << 24;
 /// The largest accepted product of the number of devices and the number of distinct lists of groups or pairs.
 const MOST_PLACES: u64 = 1 << 25;
-/// The deepest nesting of calls, and of tuples.
+/// The maximum depth of nested calls, and of nested tuples.
 const MOST_DEPTH: u32 = 32;
 
 /// The last node of each queue that a value waits for, plus 1; 0 for none.
@@ -53,7 +53,8 @@ impl Value {
         Self { needs, ..Self::default() }
     }
 
-    /// Makes a tuple. A tuple that is nested more deeply than compilers produce loses its elements.
+    /// Makes a tuple. If the nesting exceeds [`MOST_DEPTH`], more than compilers produce, the tuple is stored without
+    /// its elements.
     fn tuple(elements: Vec<Value>) -> Self {
         let needs = elements.iter().fold(Needs::default(), |all, value| all.and(value.needs));
         let depth = 1 + elements.iter().map(|value| value.depth).max().unwrap_or(0);
@@ -87,7 +88,7 @@ pub struct Expansion<'a> {
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
     /// The findings, by computation and instruction.
     findings: BTreeMap<(usize, usize), Finding>,
-    /// The computations whose collectives were checked.
+    /// The computations whose collectives were already examined for findings.
     judged: rustc_hash::FxHashSet<usize>,
     are_pure: Vec<bool>,
     unknown: BTreeMap<String, u64>,
@@ -235,8 +236,7 @@ impl<'a> Expansion<'a> {
     }
 
     /// Returns the needs of the last `send` whose pairs are those of a receive. The pairs are found by the channel of
-    /// the receive. Returns no needs if there is no such `send`. In the text, the `send` comes before the end of the
-    /// receive.
+    /// the receive. Returns no needs if there is no such `send`. The text has the `send` before the `recv-done`.
     fn arrived(&self, i: &Instruction) -> Needs {
         let pairs = i.attribute("channel_id").and_then(|channel| self.receives.get(channel));
         pairs.and_then(|pairs| self.sent.get(pairs)).copied().unwrap_or_default()
@@ -262,8 +262,8 @@ impl<'a> Expansion<'a> {
         Ok(Needs { communicated: self.node(i, work, needs), ..Needs::default() })
     }
 
-    /// Reads the communications of a computation, and records those that are redundant or that a cheaper one could
-    /// replace.
+    /// Reads the communications of a computation, and records a finding for each one that is redundant or could be
+    /// replaced by a cheaper one.
     fn judge(&mut self, at: usize) -> Result<(), Wrong> {
         let (module, within) = (self.module, &self.module.computations[at]);
         let mut reads: Vec<Read> = Vec::with_capacity(within.instructions.len());

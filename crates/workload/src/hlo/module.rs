@@ -98,8 +98,8 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// Splits the name of an operation into the name of the whole operation and the half. `async` is an operation of a
-/// whole computation, so its name is kept.
+/// Splits the name of an operation into the name of the whole operation and the half. `async` stands for an operation
+/// on a whole computation, so its name is kept.
 fn half(opcode: &str) -> (&str, Half) {
     let endings = [("-start", Half::Start), ("-update", Half::Rest), ("-done", Half::Rest)];
     let found = endings.into_iter().find_map(|(ending, half)| Some((opcode.strip_suffix(ending)?, half)));

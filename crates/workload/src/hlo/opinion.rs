@@ -5,8 +5,8 @@
 //! * An all-gather of B bytes of which each of n ranks reads at most B / n is an all-to-all with blocks of B / n^2.
 //!
 //! A rank reads only a part if every use is a slice whose offset depends on the device's number. The text does not show
-//! whether the slices of a group are disjoint. They are if offsets follow from the index in the group, as partitioners
-//! compute them.
+//! whether the slices of a group are disjoint. They are disjoint if offsets are computed from the index in the group,
+//! as partitioners do.
 
 use unisono_collective::Kind;
 

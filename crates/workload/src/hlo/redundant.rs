@@ -47,7 +47,7 @@ impl Equal {
     }
 }
 
-/// The facts of a collective that are equal in a repetition.
+/// The properties of a collective by which a repetition of it is recognized.
 #[derive(PartialEq, Eq, Hash)]
 struct Made<'a> {
     opcode: &'a str,
@@ -190,7 +190,7 @@ impl<'a, 'm> Known<'a, 'm> {
         (is_equal && kinds.contains(&c.kind)).then_some(Redundancy::Uniform)
     }
 
-    /// Returns the instruction whose result contains a value.
+    /// Returns the instruction whose result contains a value: the operand of a tuple access, or the value itself.
     fn first_of(&self, value: usize) -> usize {
         let i = &self.within.instructions[value];
         match (i.opcode, i.operands.first()) {

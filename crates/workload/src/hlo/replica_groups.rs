@@ -2,9 +2,9 @@
 //! `mesh['a'=2,'b'=2] {'a'}`, `mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'a'}`.
 //!
 //! Source: `replica_group.cc`, `mesh_and_axis.cc` and `tile_assignment.cc` of XLA (github.com/openxla/xla). The second
-//! and third forms number the devices row by row, transpose, and cut the sequence into rows. In the last two, devices
-//! that differ only in the listed axes form a group. `'a':(p)s` is the part of size s of an axis, after parts with
-//! product p.
+//! and third forms number the devices row by row, transpose, and cut the sequence into rows. In the last two forms,
+//! devices that differ only in the listed axes form a group. `'a':(p)s` is the part of size s of axis a that follows
+//! parts whose sizes have the product p.
 
 use unisono_base::{excerpt, narrow};
 

@@ -1,7 +1,7 @@
 //! Functions that split HLO text at separators outside of brackets and strings.
 
-/// Calls `at` with the position and value of each byte outside of brackets and strings; a bracket that opens or closes
-/// at depth 0 is outside. Returns the first position for which `at` returns true.
+/// Calls `at` with the position and value of each byte outside of brackets and strings; a bracket at the outermost
+/// level is itself outside. Returns the first position for which `at` returns true.
 fn outside(text: &str, mut at: impl FnMut(usize, u8) -> bool) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     for (n, byte) in text.bytes().enumerate() {

@@ -21,7 +21,7 @@ pub struct Trace<'a> {
 
 const MOST_EVENTS: usize = 1 << 20;
 
-/// Reads events one by one and drops those of the host, so that they take no memory.
+/// Reads events one by one and drops events of the host at once, so that these take no memory.
 fn on_device<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<(u64, Event<'de>)>, D::Error> {
     struct OnDevice;
     impl<'de> Visitor<'de> for OnDevice {
@@ -277,9 +277,9 @@ fn listed_before_cut(text: &str) -> Option<Vec<u64>> {
     parts.take_while(|&part| part != "...").filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect()
 }
 
-/// Completes a list that ends with `...`, or with `...` and the last rank, to `size` ranks. The first ranks determine
-/// the distance between ranks. Returns `None` if the ranks do not have equal distances, or if `size` contradicts the
-/// listed ranks.
+/// Completes a list that ends with `...`, or with `...` and the last rank, to `size` ranks. The distance between ranks
+/// is that of the listed first ranks. Returns `None` if the ranks do not have equal distances, or if `size` contradicts
+/// the listed ranks.
 fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     let parts: Vec<&str> = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim).collect();
     let cut = parts.iter().position(|&part| part == "...")?;
@@ -304,7 +304,7 @@ fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
 /// name is unknown. Source: `torch/headeronly/core/ScalarType.h` of PyTorch.
 pub fn element_bytes(dtype: &str) -> Option<u32> {
     let name = dtype.to_ascii_lowercase();
-    // Tensors of 1 to 7 bits a number have bytes as elements.
+    // Types with 1 to 7 bits for each number are stored with one byte for each element.
     let few_bits = name.strip_prefix('u').unwrap_or(&name).strip_prefix("int");
     if few_bits.is_some_and(|bits| matches!(bits.as_bytes(), [b'1'..=b'7'])) {
         return Some(1);

@@ -27,7 +27,7 @@ pub struct Met {
 pub enum Step {
     Compute(Compute),
     Collective(Met),
-    /// A message: to rank `peer` if `sends`, otherwise from it.
+    /// A message to rank `peer` if `sends` is true, otherwise a message from it.
     Message {
         sends: bool,
         peer: u32,
@@ -175,7 +175,7 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
             all.div_ceil(size)
         }
         Kind::ReduceScatter | Kind::Scatter => needed(output, "Out msg nelems")?,
-        // Ranks other than the root may have no input.
+        // Only the root may have an input, so the larger of input and output is read.
         Kind::Broadcast => needed(input.max(output), "In msg nelems")?,
         _ => needed(input, "In msg nelems")?,
     };
@@ -184,7 +184,8 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
     Ok(Met { kind, bytes, rounded, element_bytes, group, ranks })
 }
 
-/// Returns the bytes of `elements` elements, and of one element. Calls without elements need no type, as barriers.
+/// Returns the bytes of `elements` elements, and of one element. Calls without elements, such as barriers, need no
+/// type.
 fn bytes(arguments: &Arguments, elements: u64) -> Result<(u64, u32), String> {
     let dtype = match arguments.dtype.as_deref() {
         Some(dtype) => dtype,
@@ -237,7 +238,7 @@ fn nodes(kernels: Vec<Kernel>) -> Vec<Node> {
             let late = Step::Compute(seconds(late_from, begin));
             nodes.push(Node { event, name: "host".to_owned(), step: late, after: std::mem::take(&mut after) });
         }
-        // A kernel that ends before an earlier kernel adds no time.
+        // A kernel that ends before an earlier kernel ends adds no time.
         let step = Step::Compute(seconds(begin.max(idle_from), end));
         computed.push((end.max(idle_from), next(&nodes)));
         nodes.push(Node { event, name, step, after });

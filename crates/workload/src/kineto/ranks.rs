@@ -129,15 +129,15 @@ impl<'a> Program<'a> {
             notes: stands_for_all.then(note).into_iter().chain(rounded).collect(),
             groups: self.groups.into_rows(),
             classes,
-            // NCCL sends messages of different pairs on separate streams. Compute nodes are kept in sequence by their
-            // edges.
+            // NCCL sends messages of different pairs on separate streams, so nodes with messages run as they become
+            // ready. Compute nodes are kept in sequence by dependencies.
             queues: if has_messages { Queues::AsReady } else { Queues::InOrder },
             unknown,
             ..WorkloadGraph::default()
         };
         let node_of = |rank: u32, node: usize| traces.get(&rank).and_then(|(_, trace)| trace.nodes.get(node));
         let file_and_node = |rank, node| (traces[&rank].0, node_of(rank, node).map_or(0, |node| node.event));
-        // Kernels of several process groups run on several streams, so names of groups are not compared.
+        // The names of process groups are not compared, because kernels of several groups run on separate streams.
         graph
             .check_messages()
             .and_then(|()| graph.check_collectives(|_, _| None))

@@ -164,8 +164,8 @@ fn sizes_are_read_from_any_numeric_field() {
 
 #[test]
 fn nodes_follow_their_dependencies() {
-    // Node 5, compute of 20 us, waits for metadata, which waits for the allreduce. The allreduce comes later in the
-    // file.
+    // Node 5, compute of 20 us, waits for a metadata node, which waits for the allreduce. The allreduce comes later in
+    // the file.
     let of = |_| {
         let host = node(9, COMPUTE, &[]).number(7, 1000).attribute("is_cpu_op", 27, 1);
         let computed = node(5, COMPUTE, &[7]).number(7, 20);

@@ -107,7 +107,8 @@ fn parts_that_a_device_takes_decide_what_suffices() {
         format!("  {name} = f32[{elements}]{{0}} dynamic-slice(%g, {offset}), dynamic_slice_sizes={{{elements}}}\n")
     };
     assert_eq!(found(&slice("ROOT %s", 64, "%o")), [(Kind::Alltoall, 32)]);
-    // More than a part, twice a part, an offset that is equal on all devices, and another use are not findings.
+    // There is no finding if a slice is longer than a part, if two slices are read, if the offset is equal on all
+    // devices, or if the result has another use.
     assert_eq!(found(&slice("ROOT %s", 65, "%o")), []);
     assert_eq!(found(&(slice("%s", 64, "%o") + &slice("ROOT %t", 64, "%o"))), []);
     assert_eq!(found(&("  %c = s32[] constant(3)\n".to_owned() + &slice("ROOT %s", 64, "%c"))), []);

@@ -98,7 +98,7 @@ fn gaps_wait_for_collectives_or_for_the_host() {
     assert_eq!((met.kind, met.bytes, met.element_bytes), (Kind::Allreduce, 2000, 2));
 }
 
-/// The profiler lists parts: empty for equal parts, and cut off if long.
+/// The profiler lists the sizes of parts. The list is empty for equal parts, and its end may be cut off.
 #[test]
 fn exchanges_of_unequal_parts_are_listed_as_unknown() {
     let exchange = |input: Value, output: Value, received: u64| {
@@ -305,7 +305,7 @@ fn groups_agree_between_ranks() {
     assert!(message.contains("which rank 1 of the same group does not make; accepted are traces"), "{message}");
 }
 
-/// Events of the host take no memory, and events of a device are limited.
+/// Events of the host take no memory; the number of events of devices is limited.
 #[test]
 fn events_are_limited() {
     let list = |event: &str, count: usize| {

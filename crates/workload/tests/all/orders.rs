@@ -89,7 +89,7 @@ fn groups_of_the_same_ranks() {
          process group 'data' of the same ranks first; accepted are traces in which all ranks of a group make the same \
          collectives in the same order"
     );
-    // Names that only one rank uses are other names of the same group.
+    // If only one rank uses a name, it is taken for another name of the same group.
     let mut renamed = good;
     (renamed[1][1], renamed[1][2]) = (allreduce(6, "data", &[]), allreduce(7, "model", &[]));
     let listed = br#"{"data": [0, 1], "tensor": [0, 1], "model": [0, 1]}"#.to_vec();

@@ -69,7 +69,7 @@ fn what_undoes_an_exchange_returns_its_operand() {
     let there_and = |pairs: &[String]| permuted("a", "x", &ring.join(",")) + &permuted("r", "a", &pairs.join(","));
     assert_eq!(found(&there_and(&back)), [("r".to_owned(), undoes("a"))]);
     assert_eq!(found(&there_and(&ring)), []);
-    // Rank 0 gets zeros, so its operand is not returned.
+    // Rank 0 receives zeros, so the second permutation does not return its operand.
     let cut = permuted("a", "x", &ring[..7].join(",")) + &permuted("r", "a", &back[..7].join(","));
     assert_eq!(found(&cut), []);
 }

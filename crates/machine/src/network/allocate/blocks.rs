@@ -3,11 +3,11 @@
 //!
 //! Switches connect all boards, so a job is refused only if too few boards are free. Without `locality` the job gets
 //! the first free boards. With `locality`, the job gets boards of the smallest block that has enough free boards; among
-//! blocks of equal size, of the one with the fewest (best fit). If no block has enough, whole blocks are assigned in
-//! descending order of their free boards, and the remaining boards are selected by the same rule. This leaves the
-//! fewest pairs of boards in different blocks of a level, because the numbers of boards by block majorize those of any
-//! other choice. Source: Slurm's plugin topology/tree, which selects the lowest switch that satisfies a job, and its
-//! leaves by best fit.
+//! blocks of equal size, the block with the fewest free boards is chosen (best fit). If no block has enough, whole
+//! blocks are assigned in descending order of their free boards, and the remaining boards are selected by the same
+//! rule. This leaves the fewest pairs of boards in different blocks of a level, because this choice concentrates the
+//! job in as few blocks as possible: its numbers of boards by block majorize those of any other choice. Source: Slurm's
+//! plugin topology/tree, which selects the lowest switch that satisfies a job, and its leaves by best fit.
 //!
 //! Aligned jobs stay inside one block if they fit into one: a job no larger than a leaf inside one leaf, a larger job
 //! no larger than a group inside one group. They are refused if no such block has enough free boards. Their traffic
@@ -61,8 +61,8 @@ fn best_fit(blocks: &[Range<u32>], size: u32, n: u32, free: &Free) -> Option<Ran
     counted.filter(|&(found, _)| found >= n).min_by_key(|&(found, _)| found).map(|(_, block)| block)
 }
 
-/// Returns `n` free boards of `blocks`, which together have at least `n`, by the best fit in smaller blocks of `sizes`
-/// boards.
+/// Returns `n` free boards of `blocks`, which together have at least `n`, selected by best fit in successively smaller
+/// blocks of `sizes` boards.
 fn nearest(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32> {
     for (level, &size) in sizes.iter().enumerate() {
         if let Some(block) = best_fit(blocks, size, n, free) {

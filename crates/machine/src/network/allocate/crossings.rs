@@ -1,7 +1,7 @@
 //! Places a job on rows of boards that all have the same free columns.
 //!
-//! For a job of b rows and a columns, the scan visits the rows in order and maintains the columns that are free in all
-//! selected rows. It selects a row if at least a columns then remain. It stops at b rows and returns the first a
+//! For a job of b rows and a columns, the scan visits the rows in order, and keeps the set of columns that are free in
+//! all selected rows. It selects a row if at least a columns then remain. It stops at b rows and returns the first a
 //! columns. Rows and columns need not be adjacent. Source: "HammingMesh", section 4.2; simulate_allocation.py of its
 //! artifact.
 //!

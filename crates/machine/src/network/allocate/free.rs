@@ -24,7 +24,7 @@ impl Placed {
     }
 }
 
-/// The free boards. A row is a line of boards along the last dimension.
+/// The free boards. A row is all boards with the same coordinates except in the last dimension.
 #[derive(Clone, Debug)]
 pub struct Free {
     count: Vec<u32>,

@@ -5,11 +5,11 @@ use unisono_base::rounded;
 use super::{JobSpace, space::sides};
 use crate::MachineError;
 
-/// A job: its number of boards, and its shape if the user gave one.
+/// A request for boards: their number, and their shape if the user gave one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     pub boards: u32,
-    /// The number of boards along each dimension; the dimensions may be exchanged.
+    /// The number of boards along each dimension. The job may be placed with its dimensions in another order.
     pub shape: Option<Vec<u32>>,
 }
 
@@ -22,7 +22,7 @@ pub enum Jobs {
 }
 
 /// The cumulative distribution of job sizes. An entry `(fraction, boards)` means that this fraction of jobs has at most
-/// this number of boards. Fractions rise up to 1, and numbers of boards do not fall.
+/// this number of boards. Fractions increase up to 1, and numbers of boards never decrease.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 

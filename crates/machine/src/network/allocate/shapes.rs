@@ -5,8 +5,8 @@ use super::{Heuristic, Job};
 /// The largest ratio of two sides of a shape that `Heuristic::Aspect` tries.
 const MOST_UNEQUAL: u32 = 8;
 
-/// Returns the shapes that a heuristic permits a job on `count` boards along each dimension, without duplicates, in the
-/// order of attempts.
+/// Returns the shapes that a heuristic permits for a job, if the network has `count` boards along each dimension,
+/// without duplicates, in the order of attempts.
 pub fn shapes(job: &Job, count: &[u32], heuristic: Heuristic) -> Vec<Vec<u32>> {
     let fits = |shape: &[u32]| shape.iter().zip(count).all(|(side, all)| side <= all);
     if let Some(shape) = &job.shape {

@@ -34,8 +34,8 @@ pub struct JobSpace {
 }
 
 impl JobSpace {
-    /// Returns a space of boards of one accelerator each, in blocks of `sizes` accelerators. Traffic between blocks of
-    /// `leaf` accelerators uses the upper level of switches.
+    /// Returns a job space in which each accelerator is a board, in blocks of `sizes` accelerators. Traffic between
+    /// blocks of `leaf` accelerators uses the upper level of switches.
     pub fn of_blocks(accelerators: u32, sizes: Vec<u32>, leaf: u32) -> Self {
         let rule = Rule::Blocks { sizes, aligned: false };
         Self { count: vec![accelerators], board: vec![1], leaf: vec![leaf], rule }
@@ -122,7 +122,8 @@ impl JobSpace {
     pub fn fits(&self, job: &Job) -> bool {
         match (&self.rule, &job.shape) {
             (Rule::Blocks { .. }, _) | (_, None) => u64::from(job.boards) <= self.all(),
-            // If some order of the sides fits, ascending order fits, because the counts of boards are sorted too.
+            // If some order of the sides fits, ascending sides fit into the ascending counts of boards, so only this
+            // order is tested.
             (_, Some(shape)) => {
                 let sorted = |sides: &[u32]| {
                     let mut sides = sides.to_vec();
@@ -140,9 +141,9 @@ impl JobSpace {
         (!matches!(self.rule, Rule::Blocks { .. })).then_some(self.count.len())
     }
 
-    /// Returns the largest size of drawn jobs: on two dimensions half of each side, as in the artifact of
-    /// "HammingMesh", and on other spaces a quarter of all boards, so that networks with the same number of boards get
-    /// the same jobs.
+    /// Returns the largest size of drawn jobs. In two dimensions, a job has at most half of each side, as in the
+    /// artifact of "HammingMesh". In other spaces, it has at most a quarter of all boards, which is the same number, so
+    /// that networks with equally many boards get the same jobs.
     pub(super) fn most_drawn(&self) -> u32 {
         match self.count[..] {
             [rows, columns] => rows.div_ceil(2) * columns.div_ceil(2),
@@ -161,8 +162,8 @@ impl JobSpace {
         }
     }
 
-    /// Returns the estimated number of computation steps that place one job. `shapes`, which only [`Rule::SubBox`]
-    /// needs, are the job's shapes; each is tried on the whole machine.
+    /// Returns the estimated number of computation steps that place one job. Only [`Rule::SubBox`] uses `shapes`, the
+    /// shapes of the job, each of which is tried on the whole machine.
     pub(super) fn steps(&self, heuristic: Heuristic, shapes: &[Vec<u32>]) -> u128 {
         /// The computation steps to move to another corner, for each dimension.
         const CORNER: u128 = 50;

@@ -1,4 +1,5 @@
-//! The utilization of a machine by jobs, over many samples of failures and, from a trace, of jobs.
+//! The utilization of a machine by jobs, over many random samples of failures, and of jobs if these are drawn from a
+//! distribution.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -80,10 +81,10 @@ impl Draws {
 }
 
 /// Returns the estimated number of jobs of a sample, and the average number of computation steps to place a job. Nearly
-/// all drawn jobs are placed with the first shape that is tried. In the worst case, listed jobs are refused after all
-/// their shapes were tried.
+/// all drawn jobs are placed with the first shape that is tried. For listed jobs the worst case is assumed: each is
+/// refused after all its shapes were tried.
 fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
-    /// The number of equally spaced fractions at which the distribution is evaluated.
+    /// The number of equally spaced quantiles at which the distribution is evaluated.
     const READ: u32 = 1000;
     let sides = |job: &Job| match space.rule {
         Rule::SubBox { .. } => shapes(job, &space.count, study.heuristic),
@@ -116,7 +117,7 @@ fn estimate(space: &JobSpace, study: &Study, samples: u32) -> (u128, u128) {
     let (jobs, place) = work(space, study);
     let samples = u128::from(samples);
     let at_once = samples.min(CORES);
-    // A sample's counts take 40 bytes, and about 200 as numbers of Python.
+    // The counts of a sample take 40 bytes here, and about 200 bytes as Python numbers.
     (240 * samples + 64 * jobs + 16 * all + 24 * jobs * at_once, samples * (4 * all + jobs * (100 + place)))
 }
 

@@ -18,7 +18,7 @@ pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic,
 /// Returns the first free box with these sides; `None` if there is none.
 fn first(count: &[u32], free: &mut Free, shape: &[u32], wraps: bool) -> Option<Placed> {
     let ((&width, before), (&columns, sides)) = (count.split_last()?, shape.split_last()?);
-    // A side of a whole dimension begins only at 0, because other corners give the same boards.
+    // If a side spans the whole dimension, only corner 0 is tried, because other corners give the same boards.
     let corners = |side: u32, all: u32| if wraps && side < all { all } else { all - side + 1 };
     let mut corner = vec![0; before.len()];
     loop {

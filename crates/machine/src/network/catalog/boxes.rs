@@ -84,7 +84,7 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     edges.extend(outside.iter().map(|edge| Edge { a: shared(edge.a), b: shared(edge.b), ..*edge }));
     let graph =
         Graph::wired(&Wiring { accelerators: all, edges: &edges, names: None, own, rule: routing, root }, origin)?;
-    // The number of boxes, then of accelerators in a box.
+    // The extents are the number of boxes and the number of accelerators in a box.
     let extents = if boxes > 1 { vec![boxes, accelerators] } else { vec![accelerators] };
     Ok(Box::new(graph.of_family(FAMILY.name, extents).of_boxes(numbers)))
 }

@@ -3,14 +3,14 @@
 //! Source: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008: p accelerators
 //! and h global cables for each router, a routers for each group, g groups. Every two groups have floor(a h / (g-1))
 //! cables, spread over their routers. The bill is that of "HammingMesh", Table 2: copper inside a group, global cables
-//! optical; those of the a h g / 2 that join no two groups are spare. Small routers share a switch of 64 ports, with
-//! free links between them.
+//! optical; those of the a h g / 2 possible global cables that join no two groups are spare. Small routers share a
+//! switch of 64 ports, with free links between them.
 //!
 //! Routing: minimal (local, global, local), Valiant's (through a random group), or adaptive. In adaptive routing, a
 //! packet compares the minimal and a Valiant path at its first router, and takes the path with fewer waiting packets.
-//! Packets on Valiant's path count twice, because it is about twice as long (UGAL with the queues of one router; Singh,
-//! "Load-Balanced Routing in Interconnection Networks", 2005). The virtual channel rises with each group that is
-//! entered, so minimal routing needs two, Valiant's three, and adaptive routing six.
+//! Packets that wait on the Valiant path count twice, because this path is about twice as long (UGAL with the queues of
+//! one router; Singh, "Load-Balanced Routing in Interconnection Networks", 2005). The virtual channel rises with each
+//! group that is entered, so minimal routing needs two, Valiant's three, and adaptive routing six.
 
 mod routing;
 
@@ -211,8 +211,8 @@ impl Topology for Dragonfly {
         if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
     }
 
-    /// Returns the best of these cuts: half of the groups (or of the routers of a single group); half of an odd number
-    /// of groups, through one of them; the cables of half of the accelerators.
+    /// Returns the best of these cuts: around half of the groups, or of the routers of a single group; through the
+    /// middle group of an odd number of groups; through the cables of half of the accelerators.
     fn halves(&self) -> Option<Cut> {
         let (parts, cables) = if self.g > 1 { (self.g, self.global().each) } else { (self.a, 1) };
         let (half, all) = (parts / 2, self.accelerators());
@@ -222,7 +222,7 @@ impl Topology for Dragonfly {
     }
 
     /// Returns [`Halves::Least`] if halves consist of whole groups, and no router has more global cables than half of
-    /// its group has routers, because cuts through groups are then wider.
+    /// its group has routers, Cuts through groups are then wider.
     fn halves_are(&self) -> Halves {
         Halves::least_if(self.g.is_multiple_of(2) && self.a >= 2 * self.h)
     }

@@ -6,9 +6,10 @@
 //! evenly over the next.
 //!
 //! Routing: up, then down. Every cable up from which the destination can be reached is a candidate (ECMP, adaptive by
-//! credits). `destination` selects one candidate: the destination's number modulo the number of candidates; the number
-//! is that of the accelerator at a leaf and that of the leaf above ("d-mod-k"; Zahavi, 2010). Up before down needs one
-//! virtual channel.
+//! credits). The routing `destination` selects one candidate by the destination's number modulo the number of
+//! candidates ("d-mod-k"; Zahavi, 2010). At a leaf this number is that of the destination accelerator; at a higher
+//! switch it is that of the destination's leaf. Because packets go up before they go down, one virtual channel
+//! suffices.
 
 mod routing;
 
@@ -93,7 +94,7 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
             return refused(format!("{key} is {ports}; accepted are 1 to 4096 ports"));
         }
     }
-    // Every leaf must reach every switch above it, and every pod every top switch.
+    // Every leaf must have a cable to every switch above it, and every pod to every top switch.
     let leaves = accelerators.div_ceil(down);
     let most = if levels == 2 { top } else { top * MIDDLE };
     if leaves > most {
@@ -191,9 +192,9 @@ impl Topology for FatTree {
         }
     }
 
-    /// Returns the least cut of this form: one side has some whole leaves, with or without the last one, which may be
-    /// smaller. The cut crosses the cables up from these leaves or from all others, whichever are fewer, and the cable
-    /// of each accelerator that has to change sides for halves.
+    /// Returns the least cut of this form: one side consists of whole leaves, with or without the last leaf, which may
+    /// be smaller. The cut crosses the up-cables of these leaves or those of all others, whichever are fewer. It also
+    /// crosses the cable of each accelerator that has to change sides so that the sides are halves.
     fn halves(&self) -> Option<Cut> {
         let (all, inside) = (self.accelerators, self.accelerators / 2);
         let last = all - (self.leaves - 1) * self.down;
@@ -213,8 +214,8 @@ impl Topology for FatTree {
         if self.pods() == 1 {
             return Halves::least_if(pod.each.is_multiple_of(pod.targets));
         }
-        // The cables of a middle switch lead to a row of top switches. Rows of two middle switches are the same or have
-        // no switch in common, and each pod has equally many middle switches at each row.
+        // The cables of a middle switch lead to a row of top switches. The rows of two middle switches are equal or
+        // disjoint, and each pod has equally many middle switches for each row.
         let Wiring { each, targets, .. } = self.top;
         let is_clos =
             each.is_multiple_of(targets) || targets.is_multiple_of(each) && pod.targets.is_multiple_of(targets / each);

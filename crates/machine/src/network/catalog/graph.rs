@@ -48,7 +48,7 @@ struct Keys {
     accelerators: u32,
     /// The cables: lines of text, or pairs of nodes.
     edges: Option<Listed>,
-    /// The name of a file with the lines of `edges`. A caller that may open files replaces this key by the lines.
+    /// The name of a file with the lines of `edges`. A caller that may open files replaces this key by `edges`.
     file: Option<String>,
     /// The names of all nodes, in the order of their numbers.
     names: Option<Vec<String>>,
@@ -108,7 +108,7 @@ pub struct Graph {
     /// The new number of each original node, if something failed; `None` for nodes that failed or that no accelerator
     /// reaches.
     renumbered: Option<Vec<Option<u32>>>,
-    /// The numbering of nodes, if the graph was made from boxes.
+    /// The numbering of nodes, if the graph consists of equal boxes.
     boxes: Option<BoxNumbers>,
     /// The names of all nodes, if the machine states them.
     names: Option<Vec<String>>,
@@ -151,7 +151,8 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     if let Some(root) = root.filter(|&root| root >= nodes) {
         return Err(refused(format!("root is {root}; accepted are the nodes 0 to {} of the cables", nodes - 1)));
     }
-    // Without names, hosts and switches have those that they have in a lab, by their numbers in the list of cables.
+    // Without stated names, hosts and switches are named by their numbers in the list of cables, as in a lab of
+    // `unisono lab`.
     let by_number = |node: u32| format!("{}{node}", if node < accelerators { 'c' } else { 's' });
     let names = names.unwrap_or_else(|| (0..nodes).map(by_number).collect());
     let names = Some(names_on_hosts(&names, numbers));
@@ -169,7 +170,8 @@ fn names_on_hosts(names: &[String], numbers: BoxNumbers) -> Vec<String> {
     ranks.chain(names.iter().cloned()).collect()
 }
 
-/// Returns the cables of hosts, and before them those of the accelerators to their hosts, which are like `inside`.
+/// Returns the cables between accelerators and their hosts, which are copies of `inside`, followed by the cables of
+/// hosts and switches.
 fn on_hosts(edges: &[Edge], inside: Edge, numbers: BoxNumbers) -> Vec<Edge> {
     let BoxNumbers { boxes: hosts, accelerators: per_host, .. } = numbers;
     let ranks = (0..hosts).flat_map(|host| (0..per_host).map(move |rank| (host, rank)));
@@ -188,7 +190,8 @@ fn on_hosts(edges: &[Edge], inside: Edge, numbers: BoxNumbers) -> Vec<Edge> {
     inner.chain(outer).collect()
 }
 
-/// Returns the number of a node among hosts with accelerators, from its number among hosts alone.
+/// Converts the number of a host or switch in the list of cables to its number in the plane, in which accelerators come
+/// first.
 fn host_or_switch(node: u32, numbers: BoxNumbers) -> u32 {
     match node.checked_sub(numbers.boxes) {
         None => numbers.place(node, numbers.accelerators),
@@ -316,7 +319,7 @@ impl Graph {
             }
             let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
             let stated = edge.speed(own);
-            // A cable that states the machine's own speed equals one that states no speed.
+            // A cable that states the machine's own speed is stored like a cable that states no speed.
             let speed = if stated == own { Some(0) } else { plane.speed(stated) };
             let Some(speed) = speed else {
                 return Err(refused("the cables have more than 255 speeds beside the machine's own".to_owned()));
@@ -473,7 +476,7 @@ impl Topology for Graph {
         let role = if node < self.accelerators() { "accelerator" } else { "switch" };
         if let Some(names) = &self.names {
             let name = NodeName { own: names[node as usize].clone(), ..NodeName::new(role, &[node]) };
-            // The ranks of a host, and the host itself, are parts of it.
+            // The larger part of a rank, and of a host, is the host.
             let host = self.boxes.and_then(|of| Some(of.place(of.place_of(node).0?, of.accelerators)));
             return match host {
                 Some(host) => name.within(names[host as usize].clone()),

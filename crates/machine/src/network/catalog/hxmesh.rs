@@ -52,7 +52,7 @@ fn nonblocking() -> [u32; 2] {
     [DOWN; 2]
 }
 
-/// One of the two dimensions: along a column, whose edges the column's tree joins, or along a row.
+/// One of the two dimensions of the grid: along a column or along a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Dimension {
     board: u32,
@@ -88,8 +88,8 @@ impl Dimension {
         if self.tree().targets == 0 { self.boards } else { DOWN / 2 }
     }
 
-    /// Returns the diameter of a line: to the nearest edge, across, and from the other edge. A single board is a ring
-    /// through its line.
+    /// Returns the diameter of a line, in links: to the nearest board edge, across the line's switches, and from the
+    /// other board's edge. A single board and its line form a ring.
     fn diameter(self) -> u32 {
         if self.boards == 1 { self.board.div_ceil(2) } else { 2 * ((self.board - 1) / 2) + self.across() }
     }

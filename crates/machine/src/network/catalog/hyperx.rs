@@ -144,8 +144,8 @@ impl Topology for HyperX {
         narrow::<u32>(self.switches.dims.len()) + 2
     }
 
-    /// Returns the best of these cuts: half of any dimension, K S^2/4 cables of each line of S switches, or the cables
-    /// of half of the accelerators.
+    /// Returns the best of these cuts: through the middle of a dimension, which crosses K S^2/4 cables of each line of
+    /// S switches; or through the cables of half of the accelerators.
     fn halves(&self) -> Option<Cut> {
         let all = self.accelerators();
         let along = |(&s, &k): (&u32, &u32)| {

@@ -1,9 +1,9 @@
 //! A torus of any number of dimensions: each accelerator is linked with its two neighbors of every dimension.
 //!
 //! Source: "HammingMesh", sections 2 and 4 (2D torus of 2x2 boards: links on a board are free, all others optical).
-//! Routing: dimension order, in the shorter direction; in both directions at half the extent. A packet that has yet to
-//! take the wraparound link of its dimension is on the first virtual channel, all others on the second (Dally, Seitz,
-//! 1987).
+//! Routing: dimension order, in the shorter direction; in both directions at half the extent. A packet that has not yet
+//! taken the wraparound link of its dimension is on the first virtual channel, all other packets on the second (Dally,
+//! Seitz, 1987).
 
 use unisono_base::narrow;
 
@@ -76,7 +76,7 @@ impl Routing for DimensionOrder {
                 break;
             }
             let goes_up = 2 * up < n;
-            // The direction of the path, its last coordinate before the wraparound link, and the one behind it.
+            // The direction of the path, the last coordinate before the wraparound link, and the coordinate after it.
             let (step, last, beyond) = if goes_up { (1, n - 1, 0) } else { (-1, 0, n - 1) };
             let mut coordinate = here;
             while coordinate != there {
@@ -85,7 +85,7 @@ impl Routing for DimensionOrder {
                 at = at - coordinate * stride + next * stride;
                 coordinate = next;
             }
-            // A path ends a dimension after its wraparound link, or has none: the second channel in both cases.
+            // The path in this dimension has passed its wraparound link or has none, so it ends on the second channel.
             vc = 1;
         }
         Some((at, vc))
@@ -97,7 +97,7 @@ impl Routing for DimensionOrder {
         let n = self.dims[dim];
         let up = if there > here { there - here } else { there + n - here };
         let link = (at * narrow::<u32>(self.dims.len()) + narrow::<u32>(dim)) * 2;
-        // The wraparound link is on the remaining path until the packet takes it.
+        // The packet is on the first channel while its remaining path contains the wraparound link.
         if 2 * up >= n {
             hops.push(Hop { link, vc: u8::from(there < here || here == 0) });
         }

@@ -4,8 +4,8 @@
 //! change sides one by one. Each time, the unit is chosen whose change results in the least cut, even if the cut grows.
 //! After all units have changed, the best intermediate state is kept (Fiduccia, Mattheyses, "A Linear-Time Heuristic
 //! for Improving Network Partitions", 1982). This repeats until no pass improves the cut, from several first states. If
-//! the sides have unequal numbers of accelerators, single accelerators of units on the larger side count on the other
-//! side, and their cables belong to the cut.
+//! the sides have unequal numbers of accelerators, single accelerators of units on the larger side are counted on the
+//! smaller side, and their cables are added to the cut.
 
 use std::{
     cmp::Ordering,
@@ -44,13 +44,14 @@ pub fn searched(plane: &Plane, rates: &[f64], extents: &[u32]) -> Option<f64> {
 struct Units {
     /// The number of accelerators of each unit.
     weight: Vec<u32>,
-    /// The number of accelerators of each unit that can count on the other side.
+    /// The number of accelerators of each unit that can be counted on the other side.
     loose: Vec<u32>,
     /// The largest rate of the cable of an accelerator that can count on the other side.
     loose_rate: f64,
     /// The lowest accelerator of each unit.
     lowest: Vec<u32>,
-    /// The index of each unit's first neighbor, and the neighbors with the rates of all links to them.
+    /// The index of each unit's first neighbor in `near`. `near` has the neighbors, each with the total rate of the
+    /// links to it.
     first: Vec<usize>,
     near: Vec<(u32, f64)>,
     accelerators: u32,
@@ -167,7 +168,7 @@ struct State<'a> {
     weight: [i64; 2],
     loose: [i64; 2],
     cut: f64,
-    /// A price of an accelerator by which a side is too large. It exceeds any cut.
+    /// The penalty for each accelerator by which a side is too large. It exceeds the rate of any cut.
     forbidden: f64,
 }
 
@@ -199,8 +200,8 @@ impl PartialEq for Change {
 impl Eq for Change {}
 
 impl<'a> State<'a> {
-    /// Makes a state whose inside has the first units of `order`, with half of the accelerators, and the switches with
-    /// most of their links to them.
+    /// Makes a state. Its inside has the first units of `order`, up to half of the accelerators, and the switches that
+    /// have most of their links to these units.
     fn of(units: &'a Units, order: Vec<u32>) -> Self {
         let half = u64::from(units.accelerators / 2);
         let (mut inside, mut weight) = (vec![false; units.count()], 0_u64);
@@ -238,7 +239,8 @@ impl<'a> State<'a> {
         (0..self.units.count()).flat_map(crossing).sum()
     }
 
-    /// Returns the price of unequal sides: the cables of the accelerators that count on the other side.
+    /// Returns the penalty for unequal sides: the rate of the cables of accelerators that are counted on the other
+    /// side.
     fn price(&self, weight: [i64; 2], loose: [i64; 2]) -> f64 {
         let larger = usize::from(weight[1] > weight[0]);
         let excess = (weight[larger] - weight[1 - larger]) / 2;
@@ -250,7 +252,7 @@ impl<'a> State<'a> {
         self.cut + self.price(self.weight, self.loose)
     }
 
-    /// Returns the counts of both sides after a unit with count `by` left the side `from`.
+    /// Returns the counts of both sides after a unit with count `by` moved from side `from` to the other side.
     fn after(of: [i64; 2], from: usize, by: u32) -> [i64; 2] {
         let mut after = of;
         after[from] -= i64::from(by);
@@ -289,7 +291,8 @@ impl<'a> State<'a> {
         let units = self.units;
         let mut gains: Vec<f64> = (0..units.count()).map(|unit| self.gain(unit)).collect();
         let mut is_done = vec![false; units.count()];
-        // Units of one side with equal numbers of accelerators have the same price.
+        // Units of one side with equal numbers of accelerators change the penalty equally, so one heap for each such
+        // class suffices.
         let mut open: BTreeMap<(usize, u32, u32), BinaryHeap<Change>> = BTreeMap::new();
         let class = |inside: bool, unit: usize| (usize::from(inside), units.weight[unit], units.loose[unit]);
         for (unit, &gain) in gains.iter().enumerate() {

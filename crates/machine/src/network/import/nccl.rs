@@ -7,7 +7,8 @@
 //!     <pci ...><nic><net name dev speed/></nic></pci>
 //! ```
 //!
-//! A device that is divided into partitions has several `<gpu>` in one `<pci>`, each a rank of its own (NCCL, MLOPart).
+//! A device that is divided into partitions has several elements `<gpu>` in one `<pci>`, and each of them is a rank
+//! (NCCL, MLOPart).
 //!
 //! As in NCCL, a `<gpu>` without `rank` and the elements after it in its `<pci>`, each further `<nic>` of a `<pci>`,
 //! and a `<net>` without `dev` or with `net="0"` are omitted from the machine. A note names the omitted elements.
@@ -16,8 +17,8 @@
 //! CPUs are switches. All NVSwitches are one switch, as in NCCL. Switches with a single cable are omitted. Rates are
 //! those of NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI
 //! link by `gcn` (24, MI200 36, MI300 48), of PCIe by generation and lanes (8 GT/s x 16: 12), between CPUs by model, of
-//! a network interface by `speed`. They are the measured rates of cables, beside the rates of data sheets, except
-//! between CPUs and at network interfaces. The file has no latencies.
+//! a network interface by `speed`. These rates become the measured rates of cables; the rates of data sheets are stated
+//! too, except between CPUs and at network interfaces. The file has no latencies.
 //!
 //! The rates between CPUs are those of NCCL's branch `dev` in 2026, which distinguishes generations of AMD's CPUs.
 //!
@@ -245,8 +246,8 @@ impl Reader {
             let speed = if net.find("speed").is_some() { net.number("speed", i32::MIN.into(), 1 << 40)? } else { 0 };
             rate += if speed > 0 { speed as f64 / 8000.0 } else { ASSUMED_NIC };
             has_speed &= speed > 0;
-            // If an interface has several ports, the worst port counts: first a port without GPUDirect RDMA, then a
-            // port without a statement about it.
+            // If an interface has several ports, the result is that of its worst port: a port without GPUDirect RDMA is
+            // worse than a port whose element does not state it.
             let own = net.find("gdr").map(|gdr| gdr.trim() != "0");
             gdr = if gdr == Some(false) || own == Some(false) { Some(false) } else { gdr.and(own) };
             names.push(xml::short(net.find("name").or(net.find("dev")).unwrap_or_default()));
@@ -259,8 +260,9 @@ impl Reader {
         Ok(node)
     }
 
-    /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Entries of one GPU that lead to the same node add up.
-    /// A link between two GPUs is listed at both, and counts once, with the larger of their rates.
+    /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Rates of entries of one GPU that lead to the same
+    /// node are added. A link between two GPUs is listed at both GPUs, but added once, with the larger of the two
+    /// rates.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
         // The rates of each pair of GPUs as the first and the second GPU state them; 0 for a GPU that states none.
         let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();

@@ -35,7 +35,8 @@ fn listed(names: &[&str]) -> String {
     format!("{}{more}", names[..names.len().min(MOST_LISTED)].join(", "))
 }
 
-/// Returns the subject of a sentence: `GPU 3` or `GPUs 3, 4`, or `all 8 GPUs` if `names` lists all `of` devices.
+/// Returns the subject of a sentence: `GPU 3`, `GPUs 3, 4`, or `all 8 GPUs` if `names` contains all devices, of which
+/// there are `of`.
 fn subject(is_gpu: bool, names: &[&str], of: usize) -> String {
     let kind = if is_gpu { "GPU" } else { "network interface" };
     match names {
@@ -123,7 +124,8 @@ pub fn over_nvlink() -> String {
         .to_owned()
 }
 
-/// The attributes of each element that this import reads, or that change no time: names, addresses and versions.
+/// For each element, the attributes that this import reads, and those that do not affect times: names, addresses and
+/// versions.
 const READ: [(&str, &[&str]); 9] = [
     ("system", &["version"]),
     ("cpu", &["numaid", "affinity", "arch", "vendor", "familyid", "modelid", "host_hash"]),
@@ -138,7 +140,8 @@ const READ: [(&str, &[&str]); 9] = [
     ("nic", &[]),
     ("net", &["name", "dev", "speed", "port", "guid", "gdr", "net", "coll", "latency", "maxconn"]),
 ];
-/// NCCL's largest number of channels. An interface with as many connections does not limit them.
+/// NCCL's largest number of channels. A network interface that supports at least this many connections does not limit
+/// NCCL.
 const MOST_CHANNELS: f64 = 64.0;
 
 /// Returns sentences about attributes that this import does not read although they may change times.
@@ -180,11 +183,12 @@ pub fn sums(sm: u32, joins_all: bool) -> String {
     format!("of GPUs with sm {sm} the NVSwitches {what}")
 }
 
-/// Returns a sentence about GPUs whose links are slower than those of the others; without an NVSwitch, only about GPUs
-/// without links. `rates` has the total rate of each GPU's links in GB/s; if all are 0, `None` is returned.
+/// Returns a sentence about GPUs whose links are slower than those of the others; Without an NVSwitch, the sentence is
+/// only about GPUs that have no links. `rates` has the total rate of each GPU's links in GB/s; if all are 0, `None` is
+/// returned.
 pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<String> {
     let most = rates.values().copied().fold(0.0, f64::max);
-    // Without a switch, links of GPUs in a regular box may differ if the file describes a part of the box.
+    // Without a switch, the GPUs of an intact box have different links if the file describes only a part of the box.
     let odd: Vec<_> =
         rates.iter().filter(|&(_, &rate)| rate == 0.0 || has_switch && rate < most * (1.0 - SLACK)).collect();
     if most == 0.0 || odd.is_empty() {

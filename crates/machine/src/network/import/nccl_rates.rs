@@ -43,8 +43,8 @@ impl Rate {
     }
 }
 
-/// Returns the rate of a PCIe link, and whether its generation is known. As in NCCL, a missing or unknown generation
-/// counts as the third, and a missing number of lanes as 16.
+/// Returns the rate of a PCIe link, and true if its generation is known. As in NCCL, a missing or unknown generation is
+/// read as the third, and a missing number of lanes as 16.
 ///
 /// # Errors
 /// Returns an error if the number of lanes is not a number.
@@ -133,8 +133,8 @@ pub fn between_cpus(cpu: &Element) -> f64 {
     }
 }
 
-/// Returns a sentence on the first GPU that NCCL counts with another generation of GPUs, such as one with `sm` 89 (Ada)
-/// or 75 (Turing).
+/// Returns a sentence on the first GPU that NCCL treats like another generation, such as a GPU with `sm` 89 (Ada) or 75
+/// (Turing).
 pub fn of_generation(cpus: &[Element], architecture: Architecture) -> Option<String> {
     let own = |sm: &u32| !matches!(sm, 70 | 80 | 90 | 100);
     let is_gpu = |element: &&Element| element.name == "gpu" && element.find("gcn").is_none();
@@ -147,8 +147,8 @@ pub fn of_generation(cpus: &[Element], architecture: Architecture) -> Option<Str
 }
 
 /// Returns the type of the GPUs below some elements: the oldest architecture, the largest number of NVLinks, and the
-/// maker of the first CPU. `None` without GPUs, or if one states no architecture, or one that [`Architecture`] does not
-/// list.
+/// maker of the first CPU. Returns `None` if there are no GPUs, or a GPU has no architecture or one that is not in
+/// [`Architecture`].
 pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
     let (mut found, mut open) = (None::<Gpu>, cpus.iter().collect::<Vec<_>>());
     let cpu = match cpus.iter().find_map(|cpu| cpu.find("vendor").or(cpu.find("arch"))) {

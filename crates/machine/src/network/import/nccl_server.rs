@@ -63,8 +63,9 @@ impl Server {
     }
 
     /// Removes the cables of CPUs of several boxes if NVLinks join all GPUs and every network interface is near a GPU:
-    /// NCCL then uses interfaces near a GPU only, the others by a GPU near them (PXN, `ncclTopoComputePaths` of
-    /// src/graph/paths.cc), and no message crosses a CPU. Each GPU has its own interface, if there are enough.
+    /// NCCL then sends a message only through an interface near a GPU; a GPU reaches other interfaces through the GPUs
+    /// near them (PXN, `ncclTopoComputePaths` in src/graph/paths.cc). So no message crosses a CPU. Each GPU gets its
+    /// own interface, if there are enough.
     #[must_use]
     pub fn over_nvlink(mut self) -> Self {
         let is_gpu = |node: usize| matches!(self.kinds[node], Kind::Gpu(..));
@@ -98,8 +99,8 @@ impl Server {
         self
     }
 
-    /// Replaces a PCIe switch of equally many GPUs and interfaces by cables, as each GPU sends by an interface of its
-    /// own (`ncclTopoGetLocalNet` of src/graph/topo.cc).
+    /// Replaces a PCIe switch with equally many GPUs and interfaces by one cable for each pair, because each GPU then
+    /// sends through its own interface (`ncclTopoGetLocalNet` of src/graph/topo.cc).
     fn pair(&mut self, switch: usize, numbers: &[usize]) {
         let near = |&(a, b, rate): &(usize, usize, Rate)| {
             (a == switch).then_some((b, rate)).or((b == switch).then_some((a, rate)))
@@ -202,8 +203,8 @@ impl Server {
         found
     }
 
-    /// Returns the number of each node: GPUs first, by rank or else device if all differ, else in the order of the
-    /// file; then all others.
+    /// Returns the number of each node. GPUs come first: in the order of their ranks if all have different ranks, or
+    /// else of their device numbers if these differ, or else in the order of the file. All other nodes follow.
     fn numbers(&self) -> Vec<usize> {
         let mut gpus: Vec<usize> = Vec::new();
         let (mut ranks, mut devices) = (Vec::new(), Vec::new());
@@ -341,8 +342,8 @@ fn nvls(node: u32, in_boxes: bool, sm: u32) -> SwitchClass {
     }
 }
 
-/// Returns the preset whose GPUs are nearest to an architecture, of those with measured `launch_ns` and `signal_ns`;
-/// `None` for GPUs of AMD.
+/// Returns the name of the preset whose GPUs are most similar to an architecture, among presets with measured
+/// `launch_ns` and `signal_ns`. Returns `None` for GPUs of AMD.
 fn alike(architecture: Architecture) -> Option<&'static str> {
     match architecture {
         Architecture::Volta | Architecture::Ampere => Some("dgx-a100"),

@@ -54,7 +54,7 @@ fn healthy_parts_keep_rows_and_columns() {
     assert_eq!(of(&[23], "12").unwrap(), ((0..12).collect(), vec![2, 6], false));
     assert_eq!(of(&[23], "23").unwrap(), ((0..23).collect(), vec![23], true));
     assert!(!of(&[23], "7").unwrap().2);
-    // The rectangle moves beside a failed accelerator, or below it.
+    // The rectangle is placed beside the failed accelerator, or below it.
     assert_eq!(of(&[1], "2x2").unwrap(), (vec![2, 3, 8, 9], vec![2, 2], false));
     assert_eq!(of(&[1], "3x6").unwrap(), ((6..24).collect(), vec![3, 6], false));
     assert_eq!(of(&[1], "12").unwrap().1, [12]);

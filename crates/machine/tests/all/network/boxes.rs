@@ -1,4 +1,4 @@
-//! Tests of equal boxes that shared switches join.
+//! Tests of equal boxes that are joined by shared switches.
 
 use unisono_machine::network::{Speed, cut::bisection};
 
@@ -61,7 +61,7 @@ fn boxes_that_do_not_close_are_refused() {
         e("boxes = 2\naccelerators = 2\ninside = '0 1'\nuplinks = '0'")
             .starts_with("test, uplinks, topology: line 1 of")
     );
-    // The uplinks use numbers of nodes of the plane for shared switches.
+    // The uplinks state node numbers of the plane instead of indices of shared switches.
     assert_eq!(
         e("boxes = 2\naccelerators = 2\ninside = '0 1'\nuplinks = '0 4'"),
         "test, topology: uplinks and outside name shared switch 4 and not 0; shared switches are numbered from 0 there, \

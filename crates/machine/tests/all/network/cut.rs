@@ -126,8 +126,8 @@ fn random_networks(random: &mut Random) -> Vec<String> {
     ]
 }
 
-/// For small networks, the maximum flow through all halves is compared with the cuts that families state and with the
-/// cuts that the search finds.
+/// For small networks, the cuts that families state and the cuts that the search finds are compared with the least
+/// maximum flow over all halves.
 #[test]
 fn random_networks_are_cut_as_stated_and_as_found() {
     let mut random = Random(0x005e_ed0f_c0ff_ee01);
@@ -175,7 +175,8 @@ fn random_graphs_are_cut_as_found() {
     }
 }
 
-/// Of 18 leaves with 32 cables to 9 top switches, leaves 0, 1, 3, 5, 7, 9, 12, 14, 16 have 268 cables to the others.
+/// There are 18 leaves, each with 32 cables to 9 top switches. Only 268 cables join leaves 0, 1, 3, 5, 7, 9, 12, 14 and
+/// 16 with the other leaves.
 #[test]
 fn cables_that_do_not_divide_evenly_narrow_a_tree() {
     let of = |down: u32, top: u32| {

@@ -43,8 +43,8 @@ fn the_diameter_is_that_of_the_plane() {
     assert_eq!(found, HashSet::from([0, 3, 4, 5]));
 }
 
-/// Minimal paths have a local, a global and a local link, and a cable at both ends. Paths through another group have
-/// one more local and one more global link.
+/// Minimal paths have at most a local, a global and a local link, and a cable at each end. Paths through another group
+/// have one more local and one more global link.
 #[test]
 fn ways_have_no_more_cables_than_they_may() {
     for size in &SIZES[..9] {

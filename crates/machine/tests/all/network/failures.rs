@@ -155,7 +155,8 @@ fn failures_are_printed_as_they_are_read() {
     assert_eq!("17-3:2".parse::<Failure>().unwrap().to_string(), "3-17:2");
 }
 
-/// Packets go up and down a tree if paths exceed the virtual channels. A graph with that routing keeps it.
+/// Packets are routed up and down a tree if shortest paths would need too many virtual channels. A graph that already
+/// has this routing keeps it.
 #[test]
 fn long_ways_go_over_a_tree() {
     let long = degraded("name = 'torus'\ndims = [140]", &["0-139"]);

@@ -141,7 +141,7 @@ fn cables_state_their_speed_and_count() {
     assert_eq!(topology.unlike(), [(both, 2), (slow, 1), (near, 1)]);
     // Node 0 has three links of 400 and three of 25; node 1 two of 400 and two of 25.
     assert_eq!(topology.injection(), [2.125, 3.1875]);
-    // The cut into halves consists of all links of the slower accelerator.
+    // The cut into halves crosses all links of the slower accelerator.
     assert_eq!(bisection(&*topology, oracle::OWN).map(|cut| cut.share), Some(2.125 / 3.1875));
     assert_eq!(topology.bill().dac, 6);
 }
@@ -191,7 +191,8 @@ fn packets_take_fast_cables_first() {
     assert_eq!(first_hops(3, "routing = 'shortest'", &two(800, 50)), [2, 3]);
 }
 
-/// With any rates, packets arrive and cannot block each other. If all rates are ten times as high, no path changes.
+/// With random rates, packets reach their destinations and cannot block each other. If all rates are ten times as high,
+/// no path changes.
 #[test]
 fn ways_by_rates_have_no_deadlock() {
     for seed in 0..40_u64 {
@@ -219,7 +220,8 @@ fn ways_by_rates_have_no_deadlock() {
     }
 }
 
-/// Hosts with ranks have the same cables as boxes with one switch, which has the uplinks of the host.
+/// A graph with `per_host` has the same cables as a network of boxes in which the host is the box's only switch and has
+/// the uplinks.
 #[test]
 fn ranks_share_the_cables_of_their_host() {
     let links = |topology: &str| {

@@ -88,7 +88,7 @@ fn links_to_gpus_that_are_not_there_are_left_out() {
     assert_eq!(rates(1), [20.0, 0.0, 40.0, 20.0]);
     assert_eq!(rates(2), [20.0, 40.0, 0.0, 40.0]);
     assert_eq!(rates(3), [40.0, 20.0, 40.0, 0.0]);
-    // The CPU has two PCIe switches.
+    // The switches are the CPU and two PCIe switches.
     assert_eq!(topology.plane().unwrap().switches(), 3);
 }
 
@@ -176,7 +176,7 @@ fn pcie_without_speeds_is_of_the_third_generation() {
 fn ranks_number_the_gpus_where_they_are_unlike() {
     let turned = DGX1.replace("rank=\"0\"", "rank=\"9\"");
     let (network, topology) = nccl(&turned);
-    // GPU 0 has the last number after the change.
+    // After the change of ranks, the former GPU 0 has the last number.
     assert_eq!(between(&network, &*topology, 3, 2), 40.0);
     assert_eq!(between(&network, &*topology, 3, 0), 20.0);
     let equal = DGX1.replace("rank=\"1\"", "rank=\"0\"");

@@ -1,4 +1,4 @@
-//! Clusters of boxes: the values of a box apply in each box, and the preset only states how boxes are joined.
+//! Clusters of boxes: the values of the file apply in each box, and the preset only states how boxes are joined.
 
 use unisono_machine::{
     Machine, MachineError, PRESETS,
@@ -22,7 +22,8 @@ fn count(of: &Network) -> u32 {
     u32::try_from(of.topology["boxes"].as_integer().unwrap()).unwrap()
 }
 
-/// Returns the cables between nodes of a plane with their speeds, by the numbers that `place` returns for the nodes.
+/// Returns the cables of a plane, with their speeds, between nodes for which `place` returns a number. The nodes have
+/// these numbers in the result.
 fn cables(network: &Network, plane: &Plane, place: impl Fn(u32) -> Option<u32>) -> Vec<(u32, u32, Speed)> {
     let ids = 0..u32::try_from(plane.links().len()).unwrap();
     let mut found: Vec<_> = ids
@@ -109,14 +110,14 @@ fn every_value_of_a_box_holds_in_each_of_several() {
         for (of, at) in (0..count).flat_map(|of| (alone.accelerators()..plane.nodes()).map(move |at| (of, at))) {
             assert_eq!(of_one.class(at).is_some(), of_many.class(numbers.place(of, at)).is_some());
         }
-        // The latest requested number of boxes determines the machine, which prints to a file that reads back.
+        // Only the number of boxes requested last matters. The machine's text can be read back.
         assert_eq!(nodes(&nodes(&one, count + 1).unwrap(), count).unwrap(), many);
         let text = Machine::from(many.clone()).to_toml();
         assert_eq!(Machine::from_toml(&text, "printed").unwrap(), Machine::from(many));
     }
 }
 
-/// Nodes have other numbers in a machine with more boxes, so stated failures would mean other nodes.
+/// In a machine with more boxes, nodes have other numbers, so stated failures would refer to other nodes.
 #[test]
 fn failures_are_those_of_the_machine_of_that_size() {
     for (one, _) in boxes() {

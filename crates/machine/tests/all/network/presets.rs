@@ -1,4 +1,4 @@
-//! The presets that are networks: their planes, and the routings of small ones.
+//! Tests of the presets that are networks: the planes of all, and the routings of small ones.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ fn networks() -> impl Iterator<Item = (&'static str, Box<dyn Topology>)> {
     })
 }
 
-/// Presets that differ only in prices, planes or switches have the same topology, which is checked once. Outside of the
-/// long run, only one preset of each family is checked.
+/// Presets that differ only in prices, planes or switches have the same topology, which is checked only once. A short
+/// run checks only one preset of each family.
 #[test]
 fn small_ones_are_free_of_deadlock() {
     let mut seen = BTreeSet::new();
@@ -34,8 +34,8 @@ fn small_ones_are_free_of_deadlock() {
     }
 }
 
-/// Large networks are searched from some accelerators, because the positions of accelerators repeat. Small networks are
-/// searched from all accelerators.
+/// The breadth-first search starts at all accelerators of a small network. In a large network it starts only at some
+/// accelerators, because many accelerators have equivalent positions.
 #[test]
 fn no_way_is_longer_than_the_diameter_and_one_is_as_long() {
     for (name, topology) in networks() {

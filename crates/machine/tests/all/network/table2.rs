@@ -1,7 +1,7 @@
 //! "HammingMesh", Table 2: the counts and costs of its 16 cells, from the presets.
 //!
-//! Counts are derived independently; costs are recalled, and the counts confirm them; the Dragonfly's diameters are
-//! this project's.
+//! The counts are derived independently of the paper. The costs are those of the paper as remembered, and agree with
+//! the counts. The Dragonfly's diameters are this project's own.
 
 use unisono_machine::{Machine, network::Network};
 
@@ -60,8 +60,8 @@ fn bisections_are_those_of_the_text() {
     ] {
         assert_eq!(network(preset).facts().unwrap().bisection_share, Some(share), "{preset}");
     }
-    // One half has 195 whole leaves of 42 accelerators and 22 cables up, and two more accelerators. Another half has
-    // fewer cables, because the last pod has few middle switches.
+    // One half has 195 whole leaves of 42 accelerators and 22 cables up, and two more accelerators. Another cut into
+    // halves crosses fewer cables, because the last pod has few middle switches.
     let tapered = network("fattree-tapered50-large").facts().unwrap().bisection_share.unwrap();
     let of_leaves = (195.0 * 22.0 + 2.0) / 8192.0;
     assert!((0.98 * of_leaves..of_leaves).contains(&tapered), "{tapered}");

@@ -1,4 +1,5 @@
-//! Routes packets by a local, a global and a local link, once (minimal), or twice through an intermediate group.
+//! Routes packets over a local, a global and a local link (minimal), or over such a path to an intermediate group and
+//! another one from there.
 //!
 //! Channel dependencies have no cycle. A packet is on channel 0 in the source's group and on the cable that leaves this
 //! group, on channel 1 in an intermediate group and on the cable that leaves it, and on the last channel in its last
@@ -19,7 +20,7 @@ pub struct ByGroups {
     fly: Dragonfly,
     plane: Plane,
     home: Vec<u32>,
-    /// The group of each router, and the router's index in the group.
+    /// For each router, its group and its index in the group.
     place: Vec<(u32, u32)>,
     /// The global ports that lead to another group. `own[k][at]` are the ports of router `at` of each group that lead
     /// to the group `k + 1` places further on the ring of groups.
@@ -117,7 +118,8 @@ impl Routing for ByGroups {
         }
     }
 
-    /// Returns false: a global link may lead to the last router, or to another one of its group.
+    /// Returns false, because paths differ in length: the global link may lead to the destination's router or to
+    /// another router of its group.
     fn is_layered(&self) -> bool {
         false
     }

@@ -23,7 +23,7 @@ struct Last {
     first: u32,
     /// The number of top switches that the pod reaches.
     tops: u32,
-    /// For each middle switch, true if it reaches a top switch that the last pod reaches.
+    /// For each middle switch of a full pod, true if it has a cable to a top switch that the last pod reaches.
     meets: Vec<bool>,
 }
 
@@ -62,9 +62,8 @@ impl UpDown {
         pod == self.last.pod && self.last.tops < self.tree.top.targets
     }
 
-    /// Returns the ports, with consecutive numbers, by which packets to an accelerator may leave a node. The routing
-    /// `destination` then chooses one of them. Returns `None` if the destination is in a narrow pod and only some of
-    /// the ports lead to it.
+    /// Returns the range of ports by which packets to an accelerator may leave a node. The routing `destination` then
+    /// chooses one of them. Returns `None` if the destination is in a narrow pod and only some of the ports lead to it.
     fn ports(&self, at: u32, to: u32) -> Option<Range<u32>> {
         let [leaves, middles, tops] = self.levels;
         let to_leaf = to / self.tree.down;
@@ -116,8 +115,8 @@ impl UpDown {
         }
     }
 
-    /// Returns the number by which the routing `destination` chooses a port, as a remainder modulo the number of ports:
-    /// the accelerator's number at a leaf, the leaf's number at a middle switch. Returns `None` if a packet may use all
+    /// Returns the number that the routing `destination` reduces modulo the number of ports to choose a port: the
+    /// accelerator's number at a leaf, the leaf's number at a middle switch. Returns `None` if a packet may use all
     /// ports.
     fn settled(&self, at: u32, to: u32) -> Option<u32> {
         let [leaves, middles, tops] = self.levels;
@@ -140,9 +139,10 @@ impl Routing for UpDown {
         1
     }
 
-    /// Returns the sizes of pods and leaves. They are interchangeable only if ways up do not depend on the destination,
-    /// each pod has the same cables to the top switches, and each leaf has the same number of cables to every switch
-    /// above. Ways up then depend only on the smallest block that contains both ends. Returns an empty list otherwise.
+    /// Returns the sizes of pods and leaves. Blocks are interchangeable only if paths up do not depend on the
+    /// destination, each pod has the same cables to the top switches, and each leaf has the same number of cables to
+    /// every switch above. Paths up then depend only on the smallest block that contains both ends of a message.
+    /// Returns an empty list otherwise.
     fn blocks(&self) -> Vec<u32> {
         let FatTree { pod_leaves, leaves, down, up, climb, top, .. } = self.tree;
         let is_whole = leaves.is_multiple_of(pod_leaves) && up.is_multiple_of(self.pod_middles.max(1));

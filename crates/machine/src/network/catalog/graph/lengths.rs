@@ -1,12 +1,13 @@
 //! Lengths of links that make packets prefer fast cables.
 //!
 //! The length of a path is the sum over its links. Of two paths, the one through fewer accelerators is shorter, since
-//! accelerators compute and do not route; then the one with the smaller sum of counts; then the one with fewer cables.
-//! Parallel cables count as one. A cable counts 1 if it is more than a quarter as fast as the fastest cable of an
-//! accelerator, 4 if more than a sixteenth, and so on; trunks between switches do not make an accelerator's cable slow.
-//! So NVLink comes before PCIe, two cables of 800 Gb/s before one of 50, and cables of similar rates are used together.
-//! Because lengths are sums, every node on a path chooses the same remainder (Sobrino: Algebra and algorithms for QoS
-//! path computation, 2002). If all cables have one rate, the shortest paths are those with the fewest cables.
+//! accelerators should compute and not forward. If these numbers are equal, the one with the smaller sum of weights is
+//! shorter; then the one with fewer cables. Parallel cables count as one. A cable has weight 1 if it is more than a
+//! quarter as fast as the fastest cable of an accelerator, weight 4 if it is more than a sixteenth as fast, and so on.
+//! Cables between switches are not compared with, because a fast trunk does not make an accelerator's cable slow. So
+//! packets prefer NVLink to PCIe, and two cables of 800 Gb/s to one of 50, and use cables of similar rates together.
+//! Because lengths are sums, every node on a path chooses the same remaining path (Sobrino: Algebra and algorithms for
+//! QoS path computation, 2002). If all cables have one rate, the shortest paths are those with the fewest cables.
 
 use std::{
     cmp::Reverse,
@@ -17,14 +18,14 @@ use unisono_base::interrupt::poll;
 
 use crate::network::{Plane, Speed};
 
-/// The length for each unit of a cable's count. Every cable adds 1, so of two paths with equal sums of counts the one
+/// The length for each unit of a cable's weight. Every cable adds 1, so of two paths with equal sums of weights the one
 /// with fewer cables is shorter.
 const CABLE: u64 = 1 << 12;
 /// The length of an accelerator on a path, which exceeds that of all cables of any path.
 const ACCELERATOR: u64 = 1 << 44;
-/// A cable that is slower by this factor counts this many times as much.
+/// The ratio of rates between two weights: a cable that is slower by this factor has this many times the weight.
 const ALIKE: u64 = 4;
-/// The largest count of a cable.
+/// The largest weight of a cable.
 const MOST: u64 = 1 << 16;
 
 pub fn lengths(plane: &Plane, own: Speed) -> Vec<u64> {
@@ -80,7 +81,8 @@ pub fn distances(plane: &Plane, lengths: Option<&[u64]>, to: u32) -> Vec<(u64, u
 pub fn levels(plane: &Plane, to: u32) -> Vec<u32> {
     let mut found = vec![u32::MAX; plane.nodes() as usize];
     found[to as usize] = 0;
-    // Nodes stay in the list, since each one is added once.
+    // `open` is the queue of a breadth-first search, from which nodes are never removed, because each node is added
+    // once.
     let (mut open, mut at) = (vec![to], 0);
     while let Some(&node) = open.get(at) {
         poll();

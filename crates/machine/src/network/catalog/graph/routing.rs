@@ -109,8 +109,8 @@ impl<'a> Builder<'a> {
         Self { plane, known: FxHashMap::default(), lists: vec![0; entries], first: vec![0], hops: Vec::new() }
     }
 
-    /// Adds the hops to one destination. `channel` receives a link, its node and the next node, and returns the virtual
-    /// channel if the link is a hop.
+    /// Adds the hops to one destination. `channel` is called with a link, its node and the next node, and returns the
+    /// virtual channel of the hop; `None` if packets may not take the link.
     fn fill(&mut self, to: u32, mut channel: impl FnMut(u32, u32, u32) -> Option<u8>) {
         let row = to as usize * self.plane.nodes() as usize;
         let mut found = Vec::new();
@@ -120,7 +120,8 @@ impl<'a> Builder<'a> {
             found.extend(self.plane.leaving(node).filter_map(hop));
             let hash = found.iter().fold(1, |hash, hop| mix(hash ^ (u64::from(hop.link) << 8 | u64::from(hop.vc))));
             let new = narrow(self.first.len() - 1);
-            // If two lists have the same hash, the second list is stored again at each use.
+            // If two different lists have the same hash, the second list is stored again at each use, which costs
+            // memory only.
             let mut list = *self.known.entry(hash).or_insert(new);
             if list == new || self.hops_of(list) != found {
                 self.hops.extend(&found);

@@ -1,12 +1,12 @@
 //! Minimal adaptive routing of a HammingMesh.
 //!
 //! Source: "HammingMesh", section 3.2: shortest paths; North-last on a board; the virtual channel rises on entering a
-//! tree. A packet goes around through a tree if that is not longer. A path uses the tree of each dimension at most
-//! once, so three virtual channels suffice.
+//! tree. A packet between accelerators of one board may go through a tree if that path is not longer. A path uses the
+//! tree of each dimension at most once, so three virtual channels suffice.
 //!
-//! There is no cycle: the virtual channel never falls. On one virtual channel, links of trees come first, up before
-//! down, then links of boards, on which North-last allows no cycle of turns: a packet goes North only when it has no
-//! more hops East or West, and going North does not add any.
+//! There is no cycle of dependencies, because the virtual channel never decreases. On one virtual channel, links of
+//! trees come first, up before down, then links of boards, on which North-last allows no cycle of turns: a packet goes
+//! North only when it has no more hops East or West, and going North does not add any.
 
 use unisono_base::narrow;
 
@@ -36,7 +36,7 @@ enum Part {
 pub struct MinimalAdaptive {
     plane: Plane,
     dims: [Dimension; 2],
-    /// The trees of the lines of each dimension, and the boards of a leaf.
+    /// The tree of a line in each dimension, and the number of boards of a leaf.
     trees: [Wiring; 2],
     boards_a_leaf: [u32; 2],
     spots: Vec<[Spot; 2]>,
@@ -109,7 +109,7 @@ impl MinimalAdaptive {
                 if offset == 0 {
                     hops.push(Hop { link: first + before, vc: header.vc + 1 });
                 } else if dim == 1 || !ways[1].any() {
-                    // West is allowed at any time, North only last.
+                    // A packet may go West at any time, and North only as its last direction.
                     hops.push(Hop { link: first + before, vc: header.vc });
                 }
             }
@@ -120,7 +120,7 @@ impl MinimalAdaptive {
         }
     }
 
-    /// Returns the first hop at a switch, and the number of hops, which have consecutive links.
+    /// Returns the first hop at a switch, and the number of hops. The hops have consecutive links.
     fn run_at_switch(&self, at: u32, header: Header) -> (Hop, u32) {
         let Switch { dim, part } = self.switches[(at - self.plane.accelerators()) as usize];
         let dim = usize::from(dim);
