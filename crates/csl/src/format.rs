@@ -13,7 +13,7 @@ use crate::{
     write::{self, NAME, accepts, uncounted},
 };
 
-/// An emitter that lowers a schedule to a wafer program, and writes the program as files in CSL.
+/// Lowers a schedule to a wafer program, and writes the program as files in CSL.
 pub struct Csl {
     about: About,
     accepts: fn(&WaferProgram, &SdkTarget) -> Result<(), Refused>,
@@ -94,8 +94,8 @@ impl Emitter for Csl {
         self.about
     }
 
-    /// Returns the chunk that [`SdkTarget::needs`] states, 8 elements. Algorithms take it as a parameter, so that
-    /// models predict the time of the emitted program.
+    /// Returns a chunk length of 8 elements, as [`SdkTarget::needs`] requires. Algorithms use the same chunk length, so
+    /// that models predict the time of the emitted program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

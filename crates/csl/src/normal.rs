@@ -1,10 +1,10 @@
 //! The normal form of a wafer program: the properties that CSL can express.
 //!
-//! The form omits these parts of a program: the instruction of an operation; the chunk of an operation, unless its
-//! sources or sinks are taken in turns; threads without operations; repeated waits; and waits for an earlier operation
-//! of the same thread. If an operation has two sources, a fabric source is moved behind a memory source: `@fadds`
-//! requires this order, and all emitted operators commute. A fabric sink is moved behind the memory sink from which it
-//! takes chunks.
+//! The form omits these parts of a program: the schedule instruction from which an operation was lowered; the chunk of
+//! an operation, unless its sources or sinks are taken in turns; threads without operations; repeated waits; and waits
+//! for an earlier operation of the same thread. If an operation has two sources, a fabric source is moved behind a
+//! memory source: `@fadds` requires this order, and all emitted operators commute. A fabric sink is moved behind the
+//! memory sink from which it takes chunks.
 
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};

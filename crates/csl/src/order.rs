@@ -3,8 +3,8 @@
 
 use unisono_base::narrow;
 
-/// The order of a PE's steps, numbered over all threads. `before[a]` is the set, one bit each, of the steps that have
-/// completed when step `a` starts.
+/// The order of a PE's steps, numbered over all threads. `before[a]` is the set of steps that have completed when step
+/// `a` starts, as one bit for each step.
 pub struct Order {
     thread: Vec<u32>,
     words: usize,

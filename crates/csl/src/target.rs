@@ -1,13 +1,13 @@
 //! Facts of the targets: Cerebras SDK 1.0 on a WSE-2 (CS-2), and SDK 2 on a WSE-3 (CS-3).
 //!
-//! All facts are parameters, because not all are public. `code_bytes` is an estimate: no sizes of compiled code are
-//! public; one third party plans with 38 KiB of data in the 48 KiB of a PE.
+//! All facts are fields of [`SdkTarget`] that a caller can replace, because not all are public. `code_bytes` is an
+//! estimate: no sizes of compiled code are public; one third party plans with 38 KiB of data in the 48 KiB of a PE.
 
 use unisono_lower::wafer::Needs;
 use unisono_machine::Architecture;
 
-/// The resources of a project for one SDK and one machine. Ids are assigned in the order of the lists, as far as the
-/// restrictions of switches and microthreads allow.
+/// The resources of a project for one SDK and one machine. Ids are assigned in the order of the lists, unless switches
+/// or microthreads require another order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
     /// Names of the SDK and the wafer, as emitted files state them.

@@ -81,8 +81,8 @@ pub trait Emitter: Sync {
         &[]
     }
 
-    /// Returns a sentence about facts of the target that the plan of a collective omits, such as work that predictions
-    /// do not count, or results with different bits. Returns `None` if there is no such fact.
+    /// Returns a sentence about properties of the target that the plan of a collective does not show, such as work that
+    /// is missing in predictions, or results whose bits differ. Returns `None` if there is no such fact.
     fn note(&self, _collective: &Collective) -> Option<String> {
         None
     }
@@ -101,7 +101,8 @@ pub trait Emitter: Sync {
         Ok(None)
     }
 
-    /// Checks that the target can express a schedule. If writing the files takes long, the check does not write them.
+    /// Checks that the target can express a schedule. Targets whose files take long to write override this function by
+    /// a check that does not write them.
     ///
     /// # Errors
     /// Returns the reason why the target cannot express the schedule.

@@ -1,5 +1,5 @@
-//! The bit-level properties of a file's results (`ranks`, `place` and so on, see docs/proofs.md). They depend on the
-//! order in which the executor adds.
+//! The bit-level properties of a file's results (`ranks`, `place` and so on, see docs/proofs.md). These properties
+//! depend on the order in which the executor adds.
 
 use serde::Serialize;
 use unisono_schedule::verify::{Proof, Rounding, Roundings};
@@ -9,7 +9,7 @@ use unisono_schedule::verify::{Proof, Rounding, Roundings};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct FileBits {
     pub bits: Vec<&'static str>,
-    /// A reason why a missing property does not hold.
+    /// The reason why the first missing property does not hold.
     #[serde(rename = "unlike_elements")]
     pub unlike: Option<String>,
     /// The digest of the elements' expressions ([`Proof::element_class`]); `None` without the property `place`, or if
@@ -35,7 +35,8 @@ impl FileBits {
         found
     }
 
-    /// Removes a property, if it holds, and all stronger ones, and records the reason unless another one is known.
+    /// Removes a property and all stronger ones, if the property holds. Records the reason, unless an earlier reason is
+    /// recorded.
     pub fn drop(&mut self, property: &str, reason: &str) {
         let Some(at) = self.bits.iter().position(|name| *name == property) else { return };
         self.bits.truncate(at);

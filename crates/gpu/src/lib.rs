@@ -98,7 +98,7 @@ pub trait GpuFormat: Emitter + Importer {
     fn check(&self, text: &str, facts: &Facts, options: Options) -> Result<Report, ImportError>;
 }
 
-/// Returns the reason why a library for GPUs does not run on a machine; `None` if it may.
+/// Returns the reason why a library for GPUs does not run on a machine; `None` if the library may run there.
 pub fn not_of_gpus(machine: &Machine) -> Option<String> {
     let what = match machine.kind() {
         Wafer::KIND => "a wafer, whose PEs run CSL (--for csl)",

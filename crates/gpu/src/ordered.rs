@@ -65,7 +65,7 @@ pub fn chunk_elements(schedule: &Schedule) -> u32 {
     unit
 }
 
-/// Returns the greatest common divisor; that of 0 and a number is the number.
+/// Returns the greatest common divisor; the greatest common divisor of 0 and a number is the number.
 pub fn gcd<T: Copy + Default + PartialEq + std::ops::Rem<Output = T>>(a: T, b: T) -> T {
     if b == T::default() { a } else { gcd(b, a % b) }
 }

@@ -1,10 +1,10 @@
-//! Messages of a collective in which all ranks behave in the same way, and total properties of messages along trees.
-//! Models compute the time of the collective on a network from them.
+//! Messages of a collective in which all ranks behave in the same way, and totals of messages along trees. Models
+//! compute the time of the collective on a network from these two.
 
 use std::{fmt, sync::Arc};
 
 /// A flow: each rank sends `repeat` messages of `bytes` bytes in sequence to one other rank. A rank sends its next
-/// message after it has received a message of the flow.
+/// message when it has received the previous message of the flow.
 #[derive(Clone)]
 pub struct Flow {
     to: Arc<dyn Fn(u32) -> u32 + Send + Sync>,
@@ -29,8 +29,8 @@ impl fmt::Debug for Flow {
     }
 }
 
-/// Concurrent flows, each of a part of the vector. Flow k of the next exchange begins when flow k of this exchange has
-/// ended.
+/// Concurrent flows, each of which carries a part of the vector. Flow k of the next exchange begins when flow k of this
+/// exchange has ended.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub flows: Vec<Flow>,
@@ -41,8 +41,8 @@ pub struct Exchange {
 /// Properties of messages along trees that share links.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trees {
-    /// The time in ns, from the start, at which the last message has arrived and is reduced, by a timetable of all
-    /// links and of the work of each host.
+    /// The time in ns, from the start, at which the last message has arrived and is reduced, from the busy intervals of
+    /// all links and the work of each host.
     pub end_ns: f64,
     /// The number of messages of the longest chain of dependent messages.
     pub messages: u32,
@@ -65,9 +65,9 @@ impl Trees {
         }
     }
 
-    /// Returns the time in ns, if a host works `host_ns` on each message that it sends or receives, and notices an
-    /// arrival `signal_ns` late. The time is the end of the timetable, or the work of the busiest host (with its
-    /// reductions) if longer, plus one signal for each message of the longest chain.
+    /// Returns the time in ns. A host works `host_ns` on each message that it sends or receives, and notices an arrival
+    /// `signal_ns` late. The time is the larger of [`Self::end_ns`] and the work of the busiest host with its
+    /// reductions, plus `signal_ns` for each message of the longest chain.
     pub fn time_ns(&self, host_ns: f64, signal_ns: f64, reduce_ns_per_byte: f64) -> f64 {
         let hosts = self.messages_of_rank as f64 * host_ns + self.reduced as f64 * reduce_ns_per_byte;
         self.end_ns.max(hosts) + f64::from(self.messages) * signal_ns

@@ -18,13 +18,13 @@ pub struct GridPlacement {
     /// The color of each stream, as an index from 0 into the machine's colors that are not reserved. Empty: lowering
     /// allocates all colors.
     pub colors: Vec<u8>,
-    /// Minimum number of cycles between two consecutive elements that a leaf sends; 1 is the speed of the datapath. A
-    /// leaf only sends its input. A leaf that sends too fast fills the queues of routers with elements that other PEs
-    /// cannot process yet.
+    /// Minimum number of cycles between two consecutive elements that a leaf, a PE that only sends its input, puts on
+    /// the fabric; 1 is the speed of the datapath. A leaf that sends too fast fills the queues of routers with elements
+    /// that other PEs cannot process yet.
     pub pace: u16,
     /// Number of elements that a PE reads from one stream before the next stream, if an instruction combines several
-    /// streams. The PE stores the partial results of these elements. With 1, the PE alternates between streams after
-    /// each element; with the vector's length, after whole vectors.
+    /// streams. The PE stores the partial results of these elements. With 1, the PE changes to the next stream after
+    /// each element; with the vector's length, after the whole vector.
     pub chunk: u32,
 }
 
@@ -65,8 +65,8 @@ impl GridPlacement {
         if fits { Ok(Self::new(grid)) } else { Err(PlacementError::Grid { grid, most }) }
     }
 
-    /// Replaces `into` by the straight segments of a stream's route. Each segment starts at the source or at a PE that
-    /// an earlier segment reaches.
+    /// Replaces the contents of `into` with the straight segments of a stream's route. Each segment starts at the
+    /// source or at a PE that an earlier segment reaches.
     pub fn segments(&self, schedule: &Schedule, stream: StreamId, into: &mut Vec<Segment>) {
         into.clear();
         let source = schedule.stream(stream).source.0;

@@ -76,8 +76,8 @@ impl File {
     }
 }
 
-/// A file with a proved schedule and a placement that fits its machine. Emitters, and simulations of users, accept only
-/// this type.
+/// A file with a proved schedule and a placement that fits its machine. Emitters, and the simulations that users run,
+/// accept only this type.
 #[derive(Clone, Debug)]
 pub struct VerifiedFile<'a> {
     file: &'a File,

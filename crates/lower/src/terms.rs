@@ -26,10 +26,12 @@ pub struct Terms {
     pub datapath: f64,
 }
 
-/// A time that an algorithm states, because it is more precise than the time that a model computes from the terms.
+/// A time that an algorithm computes itself, because this time is more precise than the one that a model computes from
+/// the terms.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sharper {
-    /// The cycles of the phase, without the cycles that depend on the depth. They replace `max(C, E/N + L)`.
+    /// The cycles of the phase, without the cycles that depend on the depth. This value replaces the term `max(C, E/N +
+    /// L)` of the model.
     pub cycles_beside_depth: f64,
     pub why: &'static str,
 }
@@ -40,8 +42,8 @@ pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
-    /// Cycles of the phase if every PE receives from its children in sequence; `None` if the algorithm does not state
-    /// them. The model `links` uses this value.
+    /// Cycles of the phase if every PE receives from its children one after another; `None` if the algorithm does not
+    /// state them. The model `links` uses this value.
     pub in_turn: Option<f64>,
     /// The parameters that the algorithm chose, as text for reports.
     pub note: Option<String>,
@@ -75,9 +77,9 @@ impl Estimate {
     }
 }
 
-/// A round of messages. It is equal on every rank, or stated for the slowest rank. Each rank sends `messages` messages
-/// of `bytes` bytes back to back, receives the same number of messages (a [`Waits::Pipeline`] states its own number),
-/// and reduces `reduced` bytes.
+/// A round of messages. The round is the same on every rank, or its numbers are those of the slowest rank. Each rank
+/// sends `messages` messages of `bytes` bytes back to back, receives the same number of messages (a [`Waits::Pipeline`]
+/// states its own number), and reduces `reduced` bytes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Round {
     pub messages: u32,

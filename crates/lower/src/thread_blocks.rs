@@ -7,8 +7,8 @@ use unisono_machine::network::Protocol;
 
 /// The protocol of each instruction that a thread block runs. A lane is a thread block.
 ///
-/// Other instructions represent memory that a thread block of another GPU reads or writes, and the copy of an input
-/// that an in-place plan does not make. These other instructions take no time.
+/// Instructions without a protocol take no time. They represent memory that a thread block of another GPU reads or
+/// writes, or the copy of the input that an in-place plan does not make.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadBlocks {
     protocols: Vec<Option<Protocol>>,

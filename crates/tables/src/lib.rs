@@ -1,9 +1,9 @@
 //! Decision tables as files for the user's own communication library (MPI, NCCL or UCC). A target is one file in
-//! `targets/`, registered in [`TUNINGS`]; its head states the grammar and the source. A row without a counterpart among
-//! the target's algorithms and parameters is left to the library's own choice, and the export reports it. Before a file
-//! is written, its names and ranges are checked against those in the target's source, for MPICH in the user's library,
-//! because a library that reads a wrong name falls back without a message. Begin with [`Tuning::write`], then read
-//! `region`, which presents a table to all targets, and one target.
+//! `targets/`, registered in [`TUNINGS`]; its head states the grammar and the source. A row whose algorithm and
+//! parameters have no counterpart in the target is left to the library's own choice, and the export reports the row.
+//! Before a file is written, its names and ranges are checked against those in the target's source (for MPICH, against
+//! those in the user's library), because a library that reads a wrong name uses its own choice without a message. Begin
+//! with [`Tuning::write`], then read `region`, which presents a table to all targets, and one target.
 
 // Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
@@ -21,7 +21,7 @@ use unisono_collective::{DecisionTable, Kind};
 pub use mpich_table::LibraryTable;
 pub use targets::TUNINGS;
 
-/// An error: a target cannot write a file for a table, for the stated reason.
+/// The error that a target cannot write a file for a table, with the reason.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{target} cannot express this table: {reason}")]
 pub struct Unsaid {
@@ -38,8 +38,8 @@ pub struct Export {
     pub load: Vec<String>,
     /// Surprising behaviour of the library, and how the file was checked.
     pub notes: Vec<String>,
-    /// Rows with an algorithm, or sizes of them, whose calls the file leaves to the library's own choice, each with the
-    /// reason.
+    /// The rows with an algorithm that the file leaves to the library's own choice, for all or for some of their sizes,
+    /// each with the reason.
     pub left: Vec<String>,
     /// The number of rows with an algorithm that the file expresses at least in part.
     pub rows: usize,
@@ -76,13 +76,13 @@ pub struct Tuning {
     pub skips: fn(Kind, &str, Spread) -> Option<String>,
     /// Returns the reason why the file has no lines for a collective; `None` if it may have some.
     pub lacks: fn(Kind) -> Option<String>,
-    /// Writes the file. Returns an error if no row of the table can be expressed, or if the library's table is missing
-    /// or lacks a name.
+    /// Writes the file. Returns an error if no row of the table can be expressed, or if the library's table is needed
+    /// and is missing or lacks a name.
     pub write: fn(&DecisionTable, Option<&LibraryTable>) -> Result<Export, Unsaid>,
 }
 
 impl Tuning {
-    /// The values of fields that few formats state.
+    /// The default values, for the fields that few formats set.
     const PLAIN: Self = Self {
         name: "",
         summary: "",

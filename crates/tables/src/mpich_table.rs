@@ -44,8 +44,8 @@ impl LibraryTable {
             String::from_utf8(name.copied().collect()).ok()
         });
         let names: BTreeSet<String> = names.filter(|n| n.starts_with("MPIR_")).collect();
-        // Tables of MPICH's device layer begin with the same bytes, but contain compositions of algorithms. The longest
-        // other table is complete.
+        // Tables of MPICH's device layer begin with the same bytes, but contain compositions of algorithms, so they are
+        // not used. Of the other tables, the longest one is complete.
         let tables = find(bytes, START).filter_map(|at| {
             let text = bytes[at..].iter().take(LONGEST).take_while(|b| **b != 0).copied().collect();
             String::from_utf8(text).ok().filter(|t| !t.contains("composition="))

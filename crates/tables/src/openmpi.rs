@@ -80,7 +80,8 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::Allgather, "ring", "ring"),
     same(Kind::Allreduce, "rabenseifner", "rabenseifner"),
     same(Kind::Allreduce, "recursive-doubling", "recursive_doubling"),
-    // Open MPI chooses the reduce and the broadcast itself, so the row must not state them by parameters.
+    // Open MPI itself chooses the algorithms of the reduce and the broadcast, so a row that states them by parameters
+    // has no counterpart.
     same(Kind::Allreduce, "reduce-broadcast", "nonoverlapping"),
     same(Kind::Allreduce, "ring", "ring"),
     same(Kind::Alltoall, "bruck", "modified_bruck"),
@@ -104,9 +105,9 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::ReduceScatter, "recursive-halving", "recursive_halving"),
 ];
 
-/// Algorithms, by Open MPI's names and with the words for [`notes`], that change the order of operands, although a
-/// rules file forces them on operators that do not commute too. In runs of 5.0.11, results were wrong under these
-/// algorithms, and right under all others of [`NAMES`].
+/// Algorithms of Open MPI that change the order of operands, by collective and name, with the words for [`notes`]. A
+/// rules file makes Open MPI use them for operators that do not commute, too. In runs of 5.0.11, such results were
+/// wrong with these algorithms, and right with all others of [`NAMES`].
 const REORDERING: &[(Kind, &str, &str)] = &[
     (Kind::Allreduce, "ring", "MPI_Allreduce under ring"),
     (Kind::Reduce, "binary", "MPI_Reduce under binary"),
@@ -126,7 +127,8 @@ fn even(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     plain(params, ranks)
 }
 
-/// Returns the setting of a segment's bytes that `segment=` states; without parameters none, so the vector stays whole.
+/// Returns the setting of a segment's bytes that `segment=` states. Without parameters, returns no setting, and the
+/// vector is not divided.
 fn plain_or_segment(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     if params.is_empty() { plain(params, ranks) } else { segment(params, ranks) }
 }
@@ -190,8 +192,8 @@ pub fn id(kind: Kind, name: &str) -> Option<u32> {
     IDS.iter().find(|(k, n, _)| *k == kind && *n == name).map(|(_, _, id)| *id)
 }
 
-/// Returns the bytes that Open MPI compares for a call of `bytes` bytes as decision tables count them; `bytes` if it
-/// compares none.
+/// Returns the bytes that Open MPI compares for a call of `bytes` bytes as decision tables count them; `bytes` if Open
+/// MPI compares no size.
 pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
     if known.size == Size::OfAll { of_all(bytes, ranks) } else { bytes }
 }
@@ -204,8 +206,9 @@ pub fn view<'a>(target: &'static str, table: &DecisionTable, tells_nodes: TellsN
 }
 
 /// Returns `(ranks, regions)` of a collective: the library's own choice for `least` ranks, then the regions of each
-/// larger number of ranks at which the rules change. A communicator uses the rules of the largest listed number up to
-/// its own, so the library's own choice follows each rank count of the table that has no successor there.
+/// larger number of ranks at which the rules change. A communicator uses the rules of the largest listed number of
+/// ranks that is not larger than its own. So for each number P of ranks in the table, the library's own choice is
+/// listed for P + 1 ranks, unless the table has rows for P + 1 ranks.
 pub fn by_size(view: &mut View<'_>, known: &Known, least: u32) -> Vec<(u32, Vec<Region>)> {
     let own = || vec![Region { first: 0, last: u64::MAX, algorithm: None }];
     let mut sizes = vec![(least, own())];

@@ -32,8 +32,8 @@ pub const fn with(kind: Kind, ours: &'static str, theirs: &'static str, settings
     Counterpart { kind, ours, theirs, settings }
 }
 
-/// The values that parameters have if a row leaves them open, by algorithm and parameter. A row that states them means
-/// the same.
+/// The default values of parameters, by algorithm and parameter. A row that states a default value means the same as a
+/// row without the parameter.
 pub const DEFAULTS: &[(&str, &str, &str)] = &[
     ("binary-tree", "segment", "8192"),
     ("binomial", "radix", "2"),
@@ -77,11 +77,11 @@ pub struct Region {
 /// A decision table under a target's names.
 pub struct View<'a> {
     target: &'static str,
-    /// The algorithms of the user's own library, if the target writes for one library only.
+    /// The algorithms of the user's own library, if the target writes for one library only ([`Tuning::needs_table`]).
     has: Option<&'a BTreeSet<String>>,
     table: DecisionTable,
     names: &'static [Counterpart],
-    /// True if rules of the target can depend on whether operators commute.
+    /// True if the target's rules can distinguish operators that commute from others.
     tells_operators: bool,
     served: BTreeSet<usize>,
     pub left: Vec<String>,
@@ -97,8 +97,8 @@ pub fn no_nodes(_: u32, _: u32) -> bool {
 }
 
 impl<'a> View<'a> {
-    /// Makes the view of a table. `has` are the algorithms of the user's own library; `None` assumes all of `names`.
-    /// `kinds` are the collectives with rules in the library.
+    /// Makes the view of a table. `has` are the algorithms of the user's own library; `None` means that the library has
+    /// all of `names`. `kinds` are the collectives with rules in the library.
     pub fn new(
         target: &'static str,
         table: &DecisionTable,
@@ -165,7 +165,7 @@ impl<'a> View<'a> {
         self.left.push(format!("{row}{class}, {}: {reason}", row.choice));
     }
 
-    /// Returns whether a row for operators that commute has a size in common with this row.
+    /// Returns whether a row for operators that commute serves some of the same calls, by size, as this row.
     fn is_hidden(&self, row: &Row) -> bool {
         self.table.rows().iter().any(|r| {
             let same = (r.kind, r.ranks, r.per_node) == (row.kind, row.ranks, row.per_node);
@@ -226,13 +226,14 @@ impl<'a> View<'a> {
         all.into_iter().rev().collect()
     }
 
-    /// Returns ascending regions of one algorithm each, which cover all sizes, by the rows without ranks per node.
+    /// Returns the regions, each with one algorithm, that result from the rows without ranks per node. Regions are in
+    /// ascending order of size and cover all sizes.
     pub fn regions(&mut self, kind: Kind, ranks: u32, class: OperatorClass) -> Vec<Region> {
         self.regions_on(kind, ranks, None, class)
     }
 
-    /// Returns regions as [`Self::regions`] does, at each size by a row for `per_node` ranks per node if there is one,
-    /// otherwise by a row without ranks per node.
+    /// Returns regions as [`Self::regions`] does. At each size, a row for `per_node` ranks per node has priority over a
+    /// row without ranks per node.
     pub fn regions_on(&mut self, kind: Kind, ranks: u32, per_node: Option<u32>, class: OperatorClass) -> Vec<Region> {
         let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
         let mut starts: BTreeSet<u64> = [0].into();
@@ -259,7 +260,8 @@ impl<'a> View<'a> {
     /// Returns the export without its text, which the target adds.
     ///
     /// # Errors
-    /// Returns an error if no row with an algorithm was expressed, with the reason for the first, or if there is none.
+    /// Returns an error if the table has no row with an algorithm, or if no such row was expressed; the error then has
+    /// the reason for the first one.
     pub fn export(self, load: &[&str], mut notes: Vec<String>) -> Result<Export, Unsaid> {
         if self.served.is_empty() {
             let reason = self.left.first().map_or_else(

@@ -1,4 +1,5 @@
-//! Writes the files for the host: the script that loads, starts, reads back and checks; the commands; the notes.
+//! Writes the files for the host: the script that loads the program, starts it, reads the results back and checks them;
+//! the commands; the README.
 
 use unisono_collective::{Dtype, Kind, Operator};
 
@@ -9,7 +10,8 @@ const RUN: &str = include_str!("run.py.txt");
 const MEASURING: &str = include_str!("measure.py.txt");
 const PLAYING: &str = include_str!("ping_pong.py.txt");
 
-/// Line of `commands.sh` in a project with calibrated starts; [`MEASURED`] is its paragraph of the README.
+/// The line of `commands.sh` that runs the measurement by calibrated starts. [`MEASURED`] is the paragraph of the
+/// README about this measurement.
 pub const MEASURE: &str = "cs_python measure.py --name out ${CMADDR:+--cmaddr \"$CMADDR\"}\n";
 pub const MEASURED: &str = "
 `measure.py` measures the time as section 8.3 of \"Near-Optimal Wafer-Scale Reduce\" does: it calibrates the starts of all PEs,

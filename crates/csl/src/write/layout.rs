@@ -16,7 +16,7 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// A [`Kind`], as its index in the plan, a role, and the PEs `(row, column)` that have both.
+/// The PEs `(row, column)` that have the same [`Kind`], given as an index into the plan, and the same role.
 type Group = (u32, Role, Vec<(u32, u32)>);
 
 /// Prints the layout; `role` returns the parameters and routes that a PE has in addition to those of its kind.

@@ -1,5 +1,5 @@
-//! Operations whose operator is not a vector operation: chunk by chunk, each source from the fabric is received into
-//! memory, `@map` combines the sources in memory, and results are sent from memory.
+//! Operations whose operator has no vector operation in CSL. They run chunk by chunk: each source from the fabric is
+//! received into memory, `@map` combines the sources in memory, and the result is sent from memory.
 //!
 //! `@map` accesses only memory, so the PE never waits for the fabric inside `@map` while other threads have work. For
 //! each chunk, the thread's `partial_T` holds the partial result, and `arrived_T` the next operand. All whole chunks
@@ -15,7 +15,7 @@ use super::{
 use crate::SdkTarget;
 
 /// Returns the number of elements of a chunk, at most `len`. An operation with several sources from the fabric, or one
-/// that keeps and sends its result, has the chunk of the program; all other operations have that of the target.
+/// that both stores and sends its result, uses the program's chunk length; all other operations use the target's.
 pub fn chunk(sources: &[End], is_kept: bool, chunk: u32, len: u32, target: &SdkTarget) -> u32 {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     let wanted = if fabric > 1 || is_kept { chunk } else { target.needs.chunk };
@@ -42,7 +42,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
 }
 
 /// Returns the steps for one chunk of elements, given as `(first, count)`. If `moves` is true, the steps are the body
-/// of a loop.
+/// of a loop, which advances their descriptors.
 fn part(
     plan: &Plan,
     target: &SdkTarget,

@@ -112,7 +112,7 @@ pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused
 }
 
 /// Returns the files of a project. `of_class` converts the program of a class without measurement into the final
-/// program; `measured` is the script that measures, and its paragraph of the description.
+/// program; `measured` has the script that measures, and the paragraph of the README about it.
 ///
 /// # Errors
 /// Returns the errors of `of_class`.

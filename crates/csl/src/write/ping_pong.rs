@@ -1,9 +1,9 @@
 //! A project that measures a broadcast on a line by ping-pong: section 8.3 of "Near-Optimal Wafer-Scale Reduce".
 //!
-//! A wavelet travels along a chain to the first PE: a barrier. The first PE samples its clock, broadcasts, and receives
-//! the broadcast of the last PE, which sends the received vector back; after [`ROUNDS`] such rounds it samples again.
-//! No other clock is read, and PEs do not need a common start, so no calibration is needed. A broadcast takes (end -
-//! start) / (2 rounds).
+//! First, a wavelet travels along a chain to the first PE, as a barrier. The first PE samples its clock, broadcasts,
+//! and receives the broadcast of the last PE, which sends the received vector back; after [`ROUNDS`] such rounds it
+//! samples again. No other clock is read, and PEs do not need a common start, so no calibration is needed. A broadcast
+//! takes (end - start) / (2 rounds).
 //!
 //! The return path is the mirrored program, on additional colors. The barrier takes two colors, an input queue and an
 //! output queue.
@@ -24,9 +24,9 @@ pub const ROUNDS: u32 = 10;
 /// Names of the barrier's colors, between which the PEs of the line alternate.
 const COLORS: [&str; 2] = ["barrier_0", "barrier_1"];
 
-/// Returns the broadcast there and back as one program. Returns `None` for other collectives, on a grid or a single PE,
-/// with a root other than the first PE, without elements, with several threads, with operations of several sinks, with
-/// switches, and if the doubled colors exceed 255.
+/// Returns the broadcast and its return path as one program. Returns `None` for other collectives, on a grid or a
+/// single PE, with a root other than the first PE, without elements, with several threads, with operations of several
+/// sinks, with switches, and if the doubled colors exceed 255.
 pub fn there_and_back(program: &WaferProgram) -> Option<WaferProgram> {
     let (c, pes) = (&program.collective, program.pe_count());
     let is_simple = |pe| {

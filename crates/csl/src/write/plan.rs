@@ -13,8 +13,8 @@ use crate::{
     normal::{in_turns, normalised_pe},
 };
 
-/// Contents of one program file. Lengths of arrays are in elements. A color of an operation is the index of a
-/// parameter; parameters are in the order of their first use.
+/// Contents of one program file. Lengths of arrays are in elements. Operations refer to a color by the index of a
+/// parameter of the file; parameters are numbered in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ClassKey {
     pub input: u32,
@@ -90,7 +90,7 @@ impl Operation {
         in_turns(&self.sources, self.chunk)
     }
 
-    /// Returns the number of sources that the first vector operation of this operation takes.
+    /// Returns the number of sources of this operation's first vector operation, 1 or 2.
     pub fn first_taken(&self) -> usize {
         let alone = self.chunk > 1 && matches!(self.sources[..], [End::Fabric(_), End::Fabric(_), ..]);
         if alone { 1 } else { self.sources.len().min(2) }

@@ -25,7 +25,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Creates a step of an operation; `descriptors` are its operands, the destination first.
+    /// Creates a step of an operation. `descriptors` are its operands, starting with the destination.
     pub fn new(
         (operation, phase): (usize, u16),
         builtin: &'static str,
@@ -153,8 +153,8 @@ fn slice(array: &str, start: u32, len: u32) -> Descriptor {
     }
 }
 
-/// Returns the step that sends the control wavelet. It uses the queue of the data, so the control wavelet cannot
-/// overtake the data.
+/// Returns the step that sends the control wavelet. The step uses the same queue as the data, so the control wavelet
+/// cannot overtake the data.
 fn control(operation: usize, phase: u16, c: u8) -> Step {
     let fixed = |name: &str, value: String| Descriptor { name: name.to_owned(), value, moves: false };
     let word = "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> advance_word[i] })".to_owned();

@@ -2,9 +2,9 @@
 //!
 //! For each chunk, the first vector operation writes `partial_T`, memory of its thread, from the first two sources;
 //! each later one adds a source to it, and the last one sends or stores the sum. All whole chunks are a loop, at whose
-//! end the descriptors of the operation's own vectors move by a chunk; a shorter last chunk follows. Two sources from
-//! the fabric at the start are taken one after another, as in the fabric simulator. An operation that keeps and sends
-//! its result writes it to memory chunk by chunk, and sends it from there.
+//! end the descriptors of the operation's own vectors move by a chunk; a shorter last chunk follows. If the first two
+//! sources are both from the fabric, they are received one after another, as in the fabric simulator. An operation that
+//! both stores and sends its result writes the result to memory chunk by chunk, and sends it from there.
 
 use unisono_lower::wafer::End;
 

@@ -60,8 +60,8 @@ fn every_algorithm_is_emitted_and_obeys_the_rules() {
     assert!(refused.is_empty(), "{refused:?}");
 }
 
-/// In placements that are not adapted to the target, several children are received element by element, leaves are
-/// paced, and floods of rows and columns share a color.
+/// Placements that are not adapted to the target are refused. In them, several children are received element by
+/// element, leaves are paced, and floods of rows and columns share a color.
 #[test]
 fn other_placements_are_refused() {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();

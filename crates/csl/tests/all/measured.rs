@@ -1,5 +1,5 @@
-//! Tests of projects that measure: barrier, trigger and samples run in the interpreter of CSL, whose rounds count as
-//! cycles, and results stay right.
+//! Tests of projects that measure. The barrier, the trigger and the clock samples run in the interpreter of CSL, one
+//! round a cycle, and results stay right.
 
 use crate::{
     common::{TARGET, program},
@@ -110,7 +110,8 @@ fn is_ping_pong(files: &Files) -> bool {
     files.iter().any(|f| f.1.contains("fn ping_pong() void {"))
 }
 
-/// The time depends only on the first PE's clock: the hops, the elements and a few rounds to start at both ends.
+/// Only the first PE's clock is read. The expected time is the number of hops, plus the number of elements, plus a few
+/// rounds to start at both ends.
 #[test]
 fn broadcasts_on_lines_are_measured_by_ping_pong() {
     for (machine, target) in [("wse2", TARGET), ("wse3", SdkTarget::WSE3_SDK_2)] {
@@ -168,7 +169,7 @@ fn a_ping_pong_takes_colors_and_queues_of_its_own() {
     assert!(queues.contains("a measurement takes 1 and 1 more"), "{queues}");
 }
 
-/// With half a write for each PE the starts differ, which the calibration must detect.
+/// With half a write per PE the starts differ, and the calibration must report it.
 #[test]
 fn too_few_writes_are_seen() {
     let grid = Grid::new(1, 24);

@@ -107,7 +107,7 @@ fn colors_and_tasks_are_the_importers() {
     assert!(sources.clone().all(|f| !f.1.contains("memcpy") && f.0.starts_with("reduce_24_")));
 }
 
-/// The emitted example program calls its module and has right results.
+/// The emitted example program calls its module and has right results. A module for a reduce has no example.
 #[test]
 fn the_example_runs() {
     for (rows, cols) in [(1, 5), (4, 4)] {

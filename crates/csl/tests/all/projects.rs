@@ -29,8 +29,8 @@ fn stars() {
 
 #[test]
 fn trees_with_controls() {
-    // A stream passes a router that has received on its color only if the stream's receiver is two levels higher, so
-    // these trees have at least three levels.
+    // The trees have at least three levels: only then does a stream pass a router that has already received on the
+    // stream's color.
     for parents in [vec![0, 1, 2, 0], vec![0, 1, 2, 0, 4, 5, 4, 0], vec![0, 1, 2, 3, 4, 2, 1, 0]] {
         let program = tree_row(&parents, 64);
         right(&program);

@@ -20,7 +20,8 @@ fn with_step(step: Step) -> WaferProgram {
     })
 }
 
-/// Emits an operation and checks the rules. It is not run, because no PE sends the data that it receives.
+/// Emits an operation and checks the rules of the language. The project is not run, because no PE sends the data that
+/// the operation receives.
 fn loads(step: Step) {
     let program = with_step(step);
     interpreter::Wafer::load(&emit(&program), &inputs(&program.collective));

@@ -124,8 +124,8 @@ fn operators_without_a_vector_operation_make_right_results() {
     assert!(ran > crate::soak::cases(280), "{ran} projects");
 }
 
-/// Returns choices of the planner on grids up to 32x32, with its vectors in a long run, otherwise with shorter ones.
-/// Larger grids run by name, `-- --ignored`, in a minute.
+/// Returns choices of the planner on grids up to 32x32, with the planner's vector lengths in a long run, otherwise with
+/// shorter vectors. Larger grids are an ignored test, which takes a minute (`-- --ignored`).
 fn choices() -> Vec<Choice<'static>> {
     let all: [Choice; 6] = [
         ("kd-tree", 16, 256, &[("trees", "2")]),

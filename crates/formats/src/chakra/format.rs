@@ -13,7 +13,7 @@ pub struct Chakra;
 /// A workload of ASTRA-sim: one Chakra trace for each rank, and the key of the system file that names the traces.
 pub struct AstraSim;
 
-/// Collectives of which ASTRA-sim accepts a custom implementation, each with the start of its key in the system file.
+/// Collectives for which ASTRA-sim accepts a custom implementation, each with the prefix of its key in the system file.
 const KEYS: [(Kind, &str); 4] = [
     (Kind::Allgather, "all-gather"),
     (Kind::Allreduce, "all-reduce"),
@@ -61,7 +61,7 @@ impl Emitter for AstraSim {
 fn traces(target: &'static str, proven: &VerifiedFile) -> Result<Files, Refused> {
     let collective = proven.file().schedule.collective();
     let tasks = from_schedule(proven.verified()).map_err(|e| Refused::new(target, e))?;
-    // A schedule has no calcs.
+    // The length of a tick does not matter, because a schedule has no calcs.
     let units = Units { seconds_per_tick: 0.0, element_bytes: collective.dtype.bytes() };
     let program = from_tasks(&tasks, (collective.kind.name(), "chakra"), units).map_err(|e| Refused::new(target, e))?;
     let files = chakra::write(&program).map_err(|e| Refused::new(target, e))?;

@@ -7,7 +7,7 @@ use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph};
 use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
 /// Estimated bytes of memory for a task or an edge: a node with its name, and a part of a trace. [`STEPS_EACH`] is the
-/// estimated number of computation steps.
+/// corresponding estimate of computation steps.
 const BYTES_EACH: u128 = 320;
 const STEPS_EACH: u128 = 64;
 
@@ -33,7 +33,7 @@ pub struct Units {
 ///
 /// # Errors
 /// Returns an error for messages with any rank or any tag, for tasks on a CPU or a network interface other than 0, or
-/// for cycles of waiting tasks.
+/// for tasks that wait for each other in a cycle.
 pub fn from_tasks(
     graph: &TaskGraph,
     (name, format): (&str, &'static str),
@@ -62,7 +62,7 @@ fn nodes(graph: &TaskGraph, rank: u32, units: Units) -> Result<Vec<WorkNode>, No
     let mut open = vec![0_u32; tasks.len()];
     for id in tasks.clone() {
         for (later, started) in graph.waiting(TaskId(id)) {
-            // A send of a task graph is done when it starts.
+            // A send of a task graph is complete as soon as it starts.
             let begun = started || graph.task(TaskId(id)).kind == Kind::Send;
             waits[place(later)][usize::from(begun)].push(id - tasks.start);
             open[place(later)] += 1;

@@ -51,13 +51,13 @@ impl<'a> Line<'a> {
         Self { rest: text }
     }
 
-    /// Returns whether the text ends at the present position.
+    /// Returns whether the text ends at the current position.
     #[inline(always)]
     pub fn ends_text(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Returns whether the line ends at the present position.
+    /// Returns whether the line ends at the current position.
     #[inline(always)]
     pub fn is_over(&self) -> bool {
         matches!(self.rest, [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r'] | [])
@@ -83,8 +83,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// If `token` is next, takes it and returns true. The length of the token is constant, so that the comparison is
-    /// done on integers.
+    /// If `token` is next, takes it and returns true. The length of the token is a compile-time constant, so that the
+    /// compiler compares integers instead of bytes.
     #[inline(always)]
     pub fn take<const N: usize>(&mut self, token: &[u8; N]) -> bool {
         match self.rest.split_first_chunk() {
@@ -133,8 +133,9 @@ impl<'a> Line<'a> {
         self.rest.get(N).is_none_or(|&byte| !IN_WORD[usize::from(byte)]) && self.take(word)
     }
 
-    /// Takes keywords that must be next. `usual` contains the keywords with the blanks that programs usually write; a
-    /// text with these blanks is compared at once. Other blanks are accepted too.
+    /// Takes keywords that must be next. `usual` contains the keywords with the blanks that programs usually write
+    /// between them; a text with exactly these blanks is accepted by one comparison. Other blanks are accepted more
+    /// slowly.
     #[inline(always)]
     pub fn keywords<const N: usize>(&mut self, usual: &[u8; N]) -> Result<(), Wrong> {
         if !self.take(usual) {
@@ -230,9 +231,9 @@ fn leading_number(text: &[u8]) -> (usize, u64) {
     }
 }
 
-/// Returns [`leading_number`] of eight bytes, the first of which is the lowest; eight digits mean eight or more. Bytes
-/// are compared, and digits summed in pairs, fours and eights, at the same time (Lemire, "Number Parsing at a Gigabyte
-/// per Second", 2021).
+/// Returns [`leading_number`] of eight bytes, the first of which is the lowest. Eight digits mean that the number may
+/// continue. All eight bytes are compared at once, and digits are summed in pairs, fours and eights (Lemire, "Number
+/// Parsing at a Gigabyte per Second", 2021).
 #[inline(always)]
 fn number_in(bytes: u64) -> (usize, u64) {
     let digits = bytes ^ 0x3030_3030_3030_3030;

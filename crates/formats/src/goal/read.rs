@@ -1,4 +1,4 @@
-//! Reads GOAL line by line; memory holds one buffer of the text, or one line.
+//! Reads GOAL line by line; memory holds one buffer of the text, or one line if that is longer.
 //!
 //! ```text
 //! file    := "num_ranks" INT { rank }              ranks in ascending order from 0; then blanks and comments only

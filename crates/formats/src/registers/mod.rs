@@ -44,7 +44,7 @@ impl Importer for Registers {
         ABOUT
     }
 
-    /// Reads a file, which states the whole collective. Options that state it too are an error.
+    /// Reads a file, which states the whole collective. Options that also describe the collective are an error.
     fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError> {
         if *facts != Facts::default() {
             let message = "registers state their elements, dtype, operator and root; drop these options";

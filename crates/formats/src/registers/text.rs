@@ -92,8 +92,8 @@ fn ranges(ranks: &[u32]) -> String {
 /// Reads the output of [`print`]; [`unisono_lower::switches::raise`] and the proof check the registers.
 ///
 /// # Errors
-/// Returns an error for a line of none of the forms in this file's head, without a collective or a machine, or for a
-/// damaged machine.
+/// Returns an error for a line that has none of the forms in the module documentation, for a text without a collective
+/// or a machine, or for a machine that cannot be read.
 pub fn parse(text: &str) -> Result<(InNetwork, Configured), ImportError> {
     let wrong = |line: usize, message: String| ImportError::new(u32::try_from(line).unwrap_or(u32::MAX), message);
     let Some((lines, toml)) = text.split_once("\nmachine\n") else {

@@ -70,8 +70,8 @@ fn everything_that_the_language_has() {
     assert_eq!(graph.task(TaskId(0)), Task::send(1, 1024, 7).on(1, 2));
     assert_eq!(graph.task(TaskId(1)), Task::receive(ANY, 0, ANY));
     assert_eq!(graph.task(TaskId(2)), Task::calc(u64::MAX).on(3, 0));
-    // The first definition of a label counts, and tasks that wait for a start are listed before those that wait for an
-    // end.
+    // If a label is defined twice, the first definition counts. Tasks that wait for the start of a task are listed
+    // before tasks that wait for its end.
     assert_eq!(
         graph.waiting(TaskId(0)).collect::<Vec<_>>(),
         [(TaskId(2), true), (TaskId(2), false), (TaskId(2), false)]

@@ -106,7 +106,8 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
     for &(in_place, name) in &ways {
         let schedule = match import::schedule(&p, facts, Some(in_place)) {
             Ok((schedule, _)) => schedule,
-            // A file may state two ways to run. If a schedule can express only one of them, the statement is false.
+            // A file may state that it runs both in place and with two buffers. If a schedule can express only one of
+            // these ways, the file's statement is wrong.
             Err(error) if ways.len() > 1 => {
                 found.push(of_file("claim", format!("{name}: {error}")));
                 continue;
@@ -146,7 +147,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
     if !one_class {
         bits.drop("ranks", "two buffers and in place have different expressions");
     }
-    // With another type, the elements that the file states have other bytes.
+    // If the request states another datatype, the file's number of elements stands for another number of bytes.
     let elements = facts.elements.or(p.meaning.elements.filter(|_| facts.dtype.is_some()));
     let unserved = slots::unserved(&p, import::bytes(&p, &Facts { elements, ..*facts }));
     let unserved = unserved.map(|reason| format!("{reason}; the proof is of its steps"));

@@ -40,7 +40,8 @@ pub struct Connections {
     pub joined: Vec<Option<usize>>,
 }
 
-/// The positions of a piece's send and receive in the order of all instructions.
+/// The positions of the instruction that sends a piece, and of the one that receives it, in the order of all
+/// instructions.
 type Message = (u32, u32);
 /// The index of a connection, and its messages in the order of sending.
 type Known = (usize, Vec<Message>);
@@ -127,7 +128,8 @@ impl Connections {
     }
 
     /// Returns, for each GPU, pairs of connections that are not yet joined: one from which the GPU receives, and one on
-    /// which it sends. Both are taken in the order of their first messages, which makes a thread block wait least.
+    /// which it sends. Both are taken in the order of their first messages, so that a thread block waits as little as
+    /// possible.
     fn paired(&self, first: &BTreeMap<usize, Message>) -> Vec<(usize, usize)> {
         let mut ends: BTreeMap<u32, [Vec<(u32, usize)>; 2]> = BTreeMap::new();
         let sends: BTreeSet<usize> = self.joined.iter().copied().flatten().collect();

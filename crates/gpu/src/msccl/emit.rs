@@ -33,8 +33,8 @@ use crate::{
 /// The attempts, in order: the maximum length of a piece in chunks, and the connections that share a thread block.
 ///
 /// A connection buffers few chunks. Some schedules therefore deadlock with fused steps, which send only after they
-/// receive, or with long pieces, whose sender waits for the receiver. Short pieces need more steps. Pairs halve the
-/// number of thread blocks, but each thread block then waits for one more GPU.
+/// receive, or with long pieces, whose sender waits for the receiver. Short pieces need more steps. [`Joins::Pairs`]
+/// halves the number of thread blocks, but each thread block then waits for one more GPU.
 const WAYS: [(u32, Joins); 6] = [
     (limits::COUNT, Joins::Fused),
     (limits::COUNT, Joins::None),

@@ -122,7 +122,7 @@ pub fn bytes(p: &Program, facts: &Facts) -> Option<u64> {
 struct Making<'a> {
     p: &'a Program,
     running: &'a Running,
-    /// The capacity of each connection in chunks, if the program hangs at one of its sizes; otherwise it is unlimited.
+    /// The capacity of each connection in chunks; `None`, which means unlimited, if the program ends at all its sizes.
     room: Option<u32>,
     b: Builder,
     /// The number of elements of a chunk.
@@ -322,8 +322,8 @@ impl Making<'_> {
         let len = u64::from(step.count) * u64::from(self.unit);
         let len = u32::try_from(len).map_err(|_| ImportError::new(step.line, format!("{len} elements in one step")))?;
         if step.kind == Type::Copy && sources == sinks {
-            // In place, a copy of a place onto itself only reads. Its write goes to scratch memory, so that others may
-            // read the place meanwhile.
+            // In place, a copy of a place onto itself only reads. The schedule writes the data to scratch memory
+            // instead, so that other instructions may read the place at the same time.
             sinks = vec![Operand::Tmp(self.b.scratch(node, len))];
         }
         Ok(self.b.combine(node, lane, len, &sources, &sinks))

@@ -44,7 +44,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     };
     let has = |key: &str| algo.find(key).is_some();
     let in_place = has("inplace") && algo.number("inplace", 0, 1)? == 1;
-    // msccl-tools writes neither `outofplace` nor the sizes.
+    // Files of msccl-tools have neither `outofplace` nor `minBytes` and `maxBytes`.
     let out_of_place = if has("outofplace") { algo.number("outofplace", 0, 1)? == 1 } else { !in_place };
     let needed = ["proto", "inplace", "outofplace", "minBytes", "maxBytes"];
     let bytes = |key| if has(key) { algo.number(key, 0, i64::MAX).map(|n| n.cast_unsigned()) } else { Ok(0) };
@@ -158,7 +158,7 @@ fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
         Ok(Place { buffer, chunk: narrow(chunk.max(0)) })
     };
     let block = e.number("depid", -1, 1 << 20)?;
-    // A wait for step -1 is refused, because a flag of the previous iteration would end it.
+    // A wait for step -1 is refused, because it would end at once: a flag of the previous iteration satisfies it.
     let earlier = e.number("deps", block.signum().min(0), 1 << 20)?;
     Ok(Step {
         line: e.line,

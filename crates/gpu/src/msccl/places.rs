@@ -47,7 +47,7 @@ pub fn places<'a>(
 
 /// Returns the fused sums, which the executor adds in its own order. In a piece of as many elements as threads, it adds
 /// from the first source to the destination; in a shorter piece, it begins with the destination. Two fused sums round
-/// equally if their counts and the offsets of their destinations are equal.
+/// in the same way if their counts and the offsets of their destinations are equal.
 pub fn roundings(places: &[Option<(StepPlace, &Transmission)>]) -> Roundings {
     let fused = |t: &Transmission| {
         (t.sources.len() > 1).then(|| Rounding::Own(t.count << 16 | t.destination.chunk.min(u32::from(u16::MAX))))

@@ -38,7 +38,8 @@ pub fn room(protocol: &str, kind: Kind) -> Room {
     match protocol {
         "LL" => Room { slots: 8, slot: 16_384 },
         "LL128" => Room { slots: 8, slot: 50_176 },
-        // A chunk takes four of the eight steps. The length of pieces depends on the steps of NCCL's own algorithms.
+        // A chunk takes four of a buffer's eight steps, so there are two slots. The bytes of a slot are those of NCCL's
+        // own algorithm for the collective.
         _ if matches!(kind, Kind::Broadcast | Kind::Reduce) => Room { slots: 2, slot: STEP },
         _ => Room { slots: 2, slot: 4 * STEP },
     }
@@ -70,8 +71,8 @@ pub fn counted(p: &Program) -> Option<u64> {
 /// The least and the largest size of a chunk in bytes; `None` means no bound.
 pub type Range = (u64, Option<u64>);
 
-/// Returns the sizes of a chunk in calls of `bytes`, rounded up; without `bytes`, in calls of `minBytes` to `maxBytes`,
-/// or to [`counted`] if `maxBytes` is 0.
+/// Returns the sizes of a chunk in calls of `bytes`, rounded up. Without `bytes`, returns the sizes in calls of
+/// `minBytes` to `maxBytes`; if `maxBytes` is 0, [`counted`] is the upper limit.
 pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     let chunks = u64::from(p.chunks);
     if let Some(bytes) = bytes {

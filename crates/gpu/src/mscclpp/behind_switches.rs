@@ -135,8 +135,8 @@ pub fn requests(
 
 impl BehindSwitches {
     /// Divides each sum among the GPUs of its group, in parts of at least 16 bytes. Three conditions must hold: there
-    /// are fewer sums than GPUs, all GPUs get all sums, and the schedule moves no other data, which would have to be
-    /// read in the shares in which it was written.
+    /// are fewer sums than GPUs, all GPUs get all sums, and the schedule moves no other data, because other data would
+    /// have to be read in the same shares in which it was written.
     pub fn part(&mut self, schedule: &Schedule, flow: &Flow) {
         let c = schedule.collective();
         let nodes = schedule.all_nodes().take(c.ranks as usize);
@@ -146,8 +146,8 @@ impl BehindSwitches {
             let readers = flow.pushes(schedule, *id).map(|(stream, _)| schedule.stream_sinks(stream).len());
             request.adds && request.group.len() == c.ranks as usize && readers.sum::<usize>() == request.group.len()
         };
-        // With at least as many sums as GPUs, each GPU already leads a sum, and none waits for earlier sums of the same
-        // leader.
+        // With at least as many sums as GPUs, each GPU already leads a sum, and no sum waits for earlier sums of the
+        // same leader.
         let has_few_sums = self.requests.len() < c.ranks as usize;
         if !is_plain || !has_few_sums || !self.requests.iter().all(is_of_all) {
             return;

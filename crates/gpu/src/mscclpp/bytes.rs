@@ -100,7 +100,8 @@ fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
             let bytes = chunk * u128::from(gpu.scratch_chunks) * u128::from(2 * packets);
             bytes.next_multiple_of(alignment.into()) / 2
         };
-        // `chunks` additional allocation units lengthen each chunk by a whole unit, after which the alignments repeat.
+        // `chunks` additional allocation units lengthen each chunk by one allocation unit. From there on the alignments
+        // repeat, so longer inputs need no test.
         let first = least.saturating_mul(chunks).div_ceil(ALLOCATED).max(1);
         let allocated = (first..=first.saturating_add(chunks.min(PIECES))).map(|n| n.saturating_mul(ALLOCATED));
         let (allocated, half) = allocated.map(|n| (n, half(n))).find(|(_, half)| !half.is_multiple_of(16))?;

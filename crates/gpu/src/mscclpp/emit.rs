@@ -27,7 +27,7 @@ use crate::{
     ordered::{Ordered, chunk_elements},
 };
 
-/// The longest vector in bytes for which packets are tried first: they need no signals, but twice the bytes.
+/// The longest vector in bytes for which packets are tried first: they need no signals, but transfer twice the bytes.
 pub(super) const PACKETS_BYTES: u64 = 1 << 17;
 /// The size in bytes of a chunk for each thread block that shares the chunk. It is two passes of a thread block: its
 /// 1024 threads move 16 bytes each at a time.
@@ -37,7 +37,8 @@ const SHARES: u32 = 16;
 /// The maximum number of instructions of a schedule; longer plans exceed the thread blocks of GPUs.
 const INSTRUCTIONS: usize = 1 << 14;
 
-/// Function that makes a file or a draft of a plan, or returns the plan's first fault, or an error of the exporter.
+/// Function that makes a file or a draft of a plan. It returns the plan's first fault as `Ok(Err(_))`, and an error of
+/// the exporter as `Err(_)`.
 type Make<'a, T> = &'a dyn Fn(&Writing<'_>, Form<'_>, Plan) -> Result<Result<T, Fault>, String>;
 
 pub(super) fn made<T>(proven: &VerifiedFile, choices: &Choices, make: Make<'_, T>) -> Result<T, Refused> {
@@ -165,8 +166,8 @@ impl Writing<'_> {
                 Err(finding) => finding,
             };
             match finding.code {
-                // Writers and readers divide slices differently, so their shares differ: each chunk gets its own
-                // operation.
+                // Writers and readers divide slices in different ways, so the shares of a slice do not match. An
+                // operation for each single chunk avoids this.
                 "race" if form.shares > 1 && !form.pieces => form.pieces = true,
                 "limit" if form.shares > 1 && self.choices.thread_blocks.is_none() => {
                     form = fewer(form, form.shares / 2)
@@ -234,8 +235,8 @@ impl Writing<'_> {
         // Plans state no operator for collectives without reductions.
         let operator = if c.kind.reduces() { c.operator } else { Operator::Sum };
         let (meant, class) = (Collective { operator, ..*c }, Some(self.ordered.class));
-        // The runtime starts sums of packets from +0, and switches choose the order of their sums. Apart from that, the
-        // plan must compute the same expressions.
+        // The runtime starts sums of packets from +0, and switches choose the order of their sums. Apart from these two
+        // differences, the plan must compute the same expressions.
         let same = checked.schedule.is_some_and(|s| {
             *s.collective() == meant
                 && (checked.expression_class.as_deref() == class

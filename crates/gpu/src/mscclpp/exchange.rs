@@ -62,7 +62,7 @@ impl Exporter<'_> {
             writers.entry(sink.0).or_default().push(self.schedule.stream(stream).source.0);
         }
         // Only requests that store need this signal. Before a sum, each GPU of the group signals that its data are in
-        // place, which implies its start.
+        // place, which implies that its kernel has started.
         for request in self.switches.requests.values().filter(|request| !request.adds) {
             let leader = request.leaders[0];
             let others = request.group.iter().filter(|&&gpu| gpu != leader);
@@ -105,7 +105,8 @@ impl Exporter<'_> {
     }
 
     /// Signals each thread block that reads the data of the instruction's puts. Puts on port channels are flushed
-    /// before the signals if a signal is on a port channel without such a put, and otherwise after them.
+    /// before the signals if one of the signals is on a port channel on which no put was made; otherwise they are
+    /// flushed after the signals.
     pub(super) fn signal(&mut self, id: InstrId, at: At, readers: &[At], puts: Vec<PortPut>) {
         let others = readers.iter().filter(|reader| self.is_port(at.0, reader.0));
         let is_on_its_own_channel = others.clone().all(|reader| puts.iter().any(|(_, on)| on == reader));

@@ -58,7 +58,7 @@ pub struct Exporter<'a> {
     order: &'a [InstrId],
     pub(super) form: Form<'a>,
     pub(super) switches: BehindSwitches,
-    /// The offset in scratch memory, in chunks or packets, of each stream at each sink.
+    /// For each stream and sink, the offset of the received data in the sink's scratch memory, in chunks or packets.
     pub(super) landing: BTreeMap<(StreamId, NodeId), u32>,
     /// For each GPU, the number of chunks of scratch memory for streams.
     pub(super) landed: Vec<u32>,
@@ -251,8 +251,8 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// Adds the first copies of a GPU: the copy of its input, if output may overwrite the input; and the copy to the
-    /// output of a broadcast's root.
+    /// Adds the copies that a GPU makes first: of its input, if output may overwrite the input; and at the root of a
+    /// broadcast, from the input to the output.
     fn before(&mut self, at: At) {
         let n = at.0 as usize;
         let c = self.schedule.collective();
@@ -347,8 +347,8 @@ impl<'a> Exporter<'a> {
         self.signal(id, at, &readers, puts);
     }
 
-    /// Returns the thread blocks that write a part of a stream. The number is that of the message which the thread
-    /// block sends to `at` after its write; 0 if it sends none.
+    /// Returns the thread blocks that write a part of a stream. Each comes with the number of the message that it sends
+    /// to `at` after its write; the number is 0 if it sends no message.
     pub(super) fn messages_of(&self, stream: StreamId, span: Span, at: At) -> impl Iterator<Item = (At, u32)> {
         let writers = Flow::touching(self.flow.writers(stream), span).iter();
         let blocks = writers.flat_map(move |p| self.blocks_of(p.instr).iter().map(move |&from| (p.instr, from)));

@@ -25,7 +25,7 @@ use super::{
 };
 
 /// A schedule, and the step of the plan for each instruction. The step is `None` for copies between input and output,
-/// and for the message that returns a root's output.
+/// and for the message by which a broadcast's root sends its output back for a check.
 pub struct Imported {
     pub schedule: Schedule,
     pub steps: Vec<Option<At>>,
@@ -33,7 +33,7 @@ pub struct Imported {
     pub roundings: Roundings,
 }
 
-/// The lane of an instruction, and the instruction.
+/// An instruction, preceded by its lane.
 type By = (u32, InstrId);
 
 /// An interval of grains that ends at `end`: its last writer, and its readers since then.
@@ -188,8 +188,8 @@ pub fn import(
 }
 
 impl Making<'_> {
-    /// Creates the memories of a GPU. If the plan runs in place, writes its input, or has more input than the
-    /// collective, the input is copied first.
+    /// Creates the memories of a GPU. If the plan runs in place, writes its input, or the plan's input is longer than
+    /// the collective's, the input is copied first.
     fn place(&mut self, gpu: u32, writes_input: bool) {
         let (node, c) = (NodeId(gpu), *self.b.collective());
         let elements = |space| self.layout.len(gpu, space) * self.layout.elements;

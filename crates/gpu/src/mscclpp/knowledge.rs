@@ -88,8 +88,8 @@ impl Clock {
 pub struct Known {
     strong: Rc<Clock>,
     weak: Rc<Clock>,
-    /// Indices of the writers of packets whose reads are complete. The reader of a packet knows the writer, but not the
-    /// other accesses of the writer's thread block since its latest meeting.
+    /// Indices of the writers of packets whose reads are complete. A packet informs its reader that the write of the
+    /// packet has begun, but not about other accesses of the writer's thread block since its latest meeting.
     writers: Rc<Set>,
     pub entered: Rc<Set>,
 }
@@ -141,7 +141,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Returns whether grain k of this piece begins after the reads of grain k of `earlier`.
+    /// Returns whether, for every k, grain k of this piece begins after grain k of `earlier` was read.
     pub fn is_aligned(&self, earlier: &Self) -> bool {
         earlier.packets.is_some_and(|n| self.aligned.contains(n))
     }
@@ -173,7 +173,7 @@ impl Pending {
     }
 }
 
-/// Records after a meeting of a block that all its puts have been issued.
+/// Records, after a meeting of a block's threads, that the block has issued all its puts.
 fn pushed(pending: &mut BTreeMap<(usize, u32), Pending>, block: usize) {
     for puts in pending.range_mut((block, 0)..=(block, u32::MAX)).map(|(_, puts)| puts) {
         puts.latest.drain(..).for_each(|put| puts.pushed.raise(put.1));

@@ -65,8 +65,8 @@ fn kept_buffers(plan: &Plan) -> Option<Fault> {
     })
 }
 
-/// Returns a fault if packets go between GPUs whose scratch memories differ in size: a GPU shifts its writes by half of
-/// its own scratch memory.
+/// Returns a fault if a GPU sends packets to a GPU with scratch memory of another size: the sender shifts its writes by
+/// half of its own scratch memory, which is not half of the receiver's.
 fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     let chunks = |gpu: u32| plan.gpus[gpu as usize].scratch_chunks;
     let (place, to) = program.moves().find_map(|(step, m)| {

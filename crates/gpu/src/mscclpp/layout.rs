@@ -27,7 +27,7 @@ pub struct Layout {
     grain_bytes: Option<u64>,
     /// The largest unit that divides the units of all pipelines, in bytes and in grains; used if no size was requested.
     unit: (u64, u32),
-    /// For each GPU, the numbers of chunks of input, output, scratch memory and packets.
+    /// For each GPU, the lengths of its input, output, scratch memory and packet memory in chunks.
     chunks: Vec<[u64; 4]>,
     /// The peers of each GPU's port channels.
     pub port_peers: Vec<Vec<u32>>,
@@ -118,8 +118,8 @@ impl Layout {
         u32::try_from(chunks * u64::from(self.grains)).unwrap_or(u32::MAX)
     }
 
-    /// Checks the slice that ends with chunk `chunks - 1`. If its buffer is shorter, returns the fault's code and
-    /// message.
+    /// Checks that a memory has at least `chunks` chunks. If it has fewer, returns the code and the message of the
+    /// fault.
     pub fn outside(&self, gpu: u32, space: Space, chunks: u64) -> Option<(&'static str, String)> {
         let has = self.chunks[gpu as usize][space as usize];
         if chunks <= has {

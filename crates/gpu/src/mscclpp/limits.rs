@@ -154,9 +154,10 @@ fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
     faults.extend(found.map(|message| Fault::of_gpu("limit", gpu.id, message)));
 }
 
-/// Finds wrong accesses in place, where a GPU's own part lies inside its buffer. The runtime adds the offset of the
-/// accessing GPU to a remote buffer of the part's type and to one behind a switch, and no offset to the source of a
-/// port channel.
+/// Adds a fault for each access that the runtime performs at a wrong address when the plan runs in place. In place, a
+/// GPU's own part lies inside its whole buffer. The runtime then adds the offset of the accessing GPU, instead of the
+/// accessed one, to a remote buffer of the part's type and to a buffer behind a switch; it adds no offset to the source
+/// of a port channel.
 fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let (part, whole, key) = match plan.collective.as_str() {
         "allgather" => (Buffer::Input, "o", "i"),
@@ -186,7 +187,7 @@ fn threads(op: &Op, threads: u32) -> Option<String> {
 }
 
 /// Returns a fault in two cases: the operation has a key that it does not use, which the loader stores over an operand
-/// or the runtime ignores; or a buffer is not exactly one of local, remote and behind a switch.
+/// or the runtime ignores; or a buffer is not exactly one of the three kinds local, remote, and behind a switch.
 fn stray(op: &Op) -> Option<String> {
     let name = op.name;
     let is_semaphore = matches!(name, Name::SemAcquire | Name::SemRelease);

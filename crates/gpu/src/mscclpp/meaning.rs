@@ -89,7 +89,7 @@ pub fn acts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
             let source = one(&op.src_buff)?;
             let read = if packets { at.packets(op, source)? } else { at.local(op, source)? };
             let mut writes = at.switched(one(&op.dst_buff)?, op, packets)?;
-            // Packets that a switch returns to their own place change nothing.
+            // Packets that a switch writes back to the place from which they were read change nothing.
             writes.retain(|w| !packets || *w != read);
             vec![Act::Move(Move { reads: vec![read], writes, port: None, by_switch: true, from_zero: false })]
         }

@@ -68,7 +68,8 @@ impl Exporter<'_> {
         let of_packets = sources.iter().filter(|s| s.1).count();
         let mut sent = now;
         if let ([a, b], 1) = (&sources[..], of_packets) {
-            // The executor adds packets first. The sum is the same, because its two operands may be swapped.
+            // The executor adds the packets before its own data. With only two operands, the order does not change the
+            // sum.
             let (own, arriving) = if a.1 { (b, a) } else { (a, b) };
             let name = if now > 0 { Name::Respkt } else { Name::Repkt };
             self.op(at, name, &[own.0, arriving.0], &sinks);

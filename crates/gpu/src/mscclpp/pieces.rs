@@ -19,7 +19,7 @@ use super::{
 /// The name of this work in errors.
 pub const WORK: &str = "the order of the plan's accesses";
 
-/// The memory of a cut in bytes: an entry in each of two sets.
+/// The memory of a cut in bytes, for an entry in each of two sets.
 const CUT: u128 = 64;
 
 /// The grains at which each move of packets is cut. The key is the move's step, and its index among the effects of that

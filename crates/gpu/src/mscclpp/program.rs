@@ -66,9 +66,9 @@ impl Move {
 /// One effect of an operation.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// A meeting of all threads of the thread block.
+    /// All threads of the thread block wait for each other.
     Sync,
-    /// A meeting of `blocks` thread blocks, with all their threads.
+    /// All threads of `blocks` thread blocks wait for each other.
     Barrier {
         id: u32,
         blocks: u32,

@@ -23,7 +23,7 @@ use super::{
 type Use = (&'static str, u32);
 
 /// Returns the uses of a step, each with its thread. A signal or release also has its type (relaxed or not), because
-/// two of one type after the same meeting are interchangeable.
+/// two signals or releases of the same type after the same meeting are interchangeable.
 fn uses(step: &Step) -> impl Iterator<Item = (Use, u32, Option<bool>)> {
     step.acts.iter().enumerate().filter_map(|(n, act)| {
         let thread = narrow::<u32>(n);
@@ -123,7 +123,7 @@ pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
                 let of_block = clocks.known.get(&at.0).and_then(|known| known.get(&before.0));
                 of_block.is_some_and(|&step| step > before.1)
             };
-            // The waits of one operation end together, before any later use.
+            // The waits of one operation end together, before any later use, so they need no order among themselves.
             let together = |before: At| before == at;
             let alike = |before: At, of: Option<bool>| before.0 == at.0 && kind.is_some() && of == kind;
             let earlier = open.entry(found).or_default();

@@ -34,7 +34,7 @@ const GRAINS: u64 = 1 << 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sizes {
-    /// All sizes whose buffers the runtime can address: those of at most 4 GiB.
+    /// All sizes at which the runtime can address the buffers, which then have at most 4 GiB.
     All,
     /// Only the sizes that were tried.
     Tried,

@@ -55,7 +55,8 @@ impl LinkLoads {
     }
 }
 
-/// Returns the loads of links by registers that form valid embeddings. Each edge counts at the switch that it leaves.
+/// Returns the loads that the registers of valid embeddings put on links. Each edge counts at the switch that it
+/// leaves.
 pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> LinkLoads {
     let mut of = LinkLoads::new(layout);
     for embedding in all.into_iter().flat_map(|c| &c.embeddings) {
@@ -71,8 +72,8 @@ pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>)
 }
 
 /// Checks whether collectives that [`super::lower()`] accepts one by one can be configured together. A switch has one
-/// replica of registers for each identifier, so embeddings with the same identifier may not share a switch. An empty
-/// list means that they can.
+/// replica of registers for each identifier, so embeddings with the same identifier may not share a switch. Returns an
+/// empty list if they can.
 pub fn check_together<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     let mut used = vec![0_u64; layout.switches() as usize];

@@ -230,8 +230,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Returns the port of a switch through which a stream from or to the node `other` passes; [`MEMORY`] if this is
-    /// its core.
+    /// Returns the port of a switch through which a stream from or to the node `other` passes; [`MEMORY`] if `other` is
+    /// the core of this switch.
     fn port(&self, switch: u32, stream: StreamId, other: NodeId) -> Result<Port, RegisterError> {
         let there = self.placement.nodes[other.index()];
         match self.is_core(other) {

@@ -212,7 +212,8 @@ impl Tree<'_> {
     }
 }
 
-/// Returns whether the core of a switch sends its vector. The root of a broadcast without receivers does not.
+/// Returns whether the core of a switch sends its vector to the switch. The root of a broadcast without receivers does
+/// not send.
 fn gives(r: &Registers) -> bool {
     r.sends() && (r.request_inputs | r.response_outputs) != 0
 }

@@ -69,7 +69,7 @@ pub fn ports(set: u64) -> impl Iterator<Item = Port> {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Embedding {
     pub identifier: u8,
-    /// The first element of the part; `elements` is the number of its elements.
+    /// The index of the part's first element; `elements` is the number of elements in the part.
     pub first: u32,
     pub elements: u32,
     /// The switches of the tree with their registers, in ascending order.

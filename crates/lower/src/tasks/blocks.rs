@@ -22,7 +22,7 @@ use super::{
 use crate::ThreadBlocks;
 
 /// The minimum length in bytes of a slice of a divided message, if all blocks have the protocol `Simple`. With this
-/// protocol one signal covers many bytes, up to 1 MiB in NCCL.
+/// protocol one signal announces many bytes, up to 1 MiB in NCCL.
 const SLICE_BYTES: u64 = 128 << 10;
 /// The minimum length in bytes of a slice, if some block has a protocol with a flag in each word or line (LL, LL128).
 const FLAGGED_BYTES: u64 = 4 << 10;
@@ -85,7 +85,7 @@ impl Lower<'_> {
         let first = self.joint(before);
         let cpu = protocol.map_or(0, |_| self.block);
         let (mut arrived, mut passed) = (Vec::new(), first.first);
-        // The sends of the last two slices.
+        // The sends of the previous slice and of the slice before it.
         let mut sent = [Vec::<TaskId>::new(), Vec::new()];
         for &receive in receives {
             let of_message = slices(receive.amount, passes.slice_bytes)

@@ -1,6 +1,6 @@
-//! The tables of a task graph. A task takes 16.25 bytes, which include its only edge to a later task less than 64 tasks
-//! ahead, or its two edges to tasks at most 8 tasks ahead and after each other. Other edges take 4 bytes each, plus 4
-//! bytes for each task that has such edges.
+//! The tables of a task graph. A task takes 16.25 bytes. These bytes include the task's edges if it has one edge, to a
+//! task less than 64 tasks ahead, or two edges, where the first is to a task at most 8 ahead and the second to a task
+//! at most 8 further. Other edges take 4 bytes each, plus 4 bytes for each task that has such edges.
 
 use std::ops::Range;
 
@@ -67,8 +67,9 @@ pub(super) struct Row {
     amount: u32,
     kind: Kind,
     /// The bit [`WIDE`], and one of these values in the other bits: 0 for a task without edges; [`FAR`] if the edges
-    /// are in the tables; the distance to the only waiting task; or [`PAIR`] with two distances of three bits, each
-    /// reduced by one: from this task to the first waiting task, and from there to the second.
+    /// are in the tables; the distance to the only waiting task; or [`PAIR`] with two distances, from this task to the
+    /// first waiting task and from that task to the second. Each of the two distances is stored as the distance minus
+    /// one, in three bits.
     flags: u8,
     cpu: u8,
     nic: u8,
@@ -98,7 +99,7 @@ impl Row {
     }
 }
 
-/// Returns the bits of [`Row::flags`] for all edges of a task, if they are near.
+/// Returns the bits of [`Row::flags`] for the edges of a task; `None` if the edges must be stored in the tables.
 fn near_flags(task: u32, edges: &[(u32, Edge)]) -> Option<u32> {
     // The flag of an edge that waits for a start is its top bit. It makes the distance too large for a near edge.
     let ahead = |at: usize| edges[at].1.0.wrapping_sub(task).wrapping_sub(1);

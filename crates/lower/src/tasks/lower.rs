@@ -21,7 +21,8 @@ use unisono_schedule::{Flow, Schedule, verify::Verified};
 
 use super::{Builder, Kind, Passes, Task, TaskError, TaskGraph, crossings};
 
-/// Bytes of memory and steps of computation for each instruction or stream, including the flow of the schedule.
+/// Estimated bytes of memory and steps of computation for each instruction or stream, including those for the
+/// schedule's [`Flow`].
 const BYTES_EACH: u128 = 96;
 const STEPS_EACH: u128 = 128;
 
@@ -188,7 +189,7 @@ impl<'a> Subgraph<'a> {
         joint
     }
 
-    /// Adds the tasks of `node`, and returns the last tasks of each lane.
+    /// Adds the tasks of `node` to the current rank, and returns the last tasks of each lane.
     fn lower(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: Option<TaskId>) -> Vec<Tasks> {
         let mut first = after.map_or(Tasks::NONE, |task| Tasks::one(Kind::Calc, task));
         if self.charges.launch > 0 && node.0 < self.schedule.collective().ranks {
@@ -310,7 +311,7 @@ impl Lower<'_> {
         let copied = if copies { rounded(bytes as f64 * self.charges.copy_per_byte) } else { 0 };
         let work = [if copies { Task::calc(copied) } else { Task::reduce(reduced) }];
         let work = if operands > 1 || copies { &work[..] } else { &[] };
-        // An instruction that copies and sends starts its sends first, because sends do not need the copy.
+        // If an instruction copies and sends, its sends are placed before the copy, because they do not need the copy.
         let stages = if copies { [&[], &sends[..], work] } else { [&receives[..], work, &sends[..]] };
         let heads = stages.iter().find(|s| !s.is_empty()).map_or(0, |s| s.len());
         // An empty task replaces an instruction that has no task, but has an explicit dependency. An empty task is also

@@ -75,10 +75,10 @@ pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Res
     of_wavelets(&schedule, placement, wafer)
 }
 
-/// Returns the number of elements that a wavelet carries side by side; `None` for types that no program of a PE takes.
+/// Returns the number of elements that one wavelet carries; `None` for datatypes that PE programs do not support.
 ///
-/// A PE combines both 16-bit integers of a wavelet in one cycle. Floats of 16 bits are not taken: their sums round, and
-/// results are compared exactly.
+/// A PE combines both 16-bit integers of a wavelet in one cycle. 16-bit floats are not supported, because their sums
+/// round and results are compared exactly.
 pub fn packing(dtype: Dtype) -> Option<u32> {
     match dtype {
         Dtype::F32 | Dtype::I32 => Some(1),
@@ -140,7 +140,7 @@ fn visits(placed: OnGrid, flow: &Flow, rank: &[u32], colors: &Colors) -> Vec<Vis
     visits
 }
 
-/// The effect of each stream's end on the routers of its route.
+/// The effect that the end of a stream has on the routers of its route.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Switch {
     /// The number of routers that must advance after the stream; `own` is true if the source's router is one of them.

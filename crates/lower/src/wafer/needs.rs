@@ -27,13 +27,13 @@ use super::{
 };
 use crate::{ANY_COLOR, GridPlacement, OnGrid};
 
-/// The restrictions of a target.
+/// The restrictions of a target of emitted code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
     /// The minimum chunk ([`GridPlacement::chunk`]) if some instruction is not one vector operation: it replaces a
     /// chunk of 1.
     pub chunk: u32,
-    /// The number of fabric sources, 1 or 2, that a vector operation with two sources may have.
+    /// The maximum number of fabric sources, 1 or 2, of a vector operation with two sources.
     pub fabric_sources: usize,
     /// True if one switch of a router may change both the input and the output ports of wavelets.
     pub switches_both_sides: bool,
@@ -147,8 +147,8 @@ impl Groups {
     /// Returns, for each group, the groups whose colors must differ from its own.
     ///
     /// Two groups of one color need different colors if a router would have to switch between them other than by an
-    /// advance. With `across`, groups of different colors at one router keep different colors, because the order of
-    /// these groups is not known.
+    /// advance. If `across` is true, groups of different colors that share a router also conflict, because their order
+    /// is not known.
     fn conflicts(&self, across: bool, both_sides: bool) -> Vec<BTreeSet<u32>> {
         let mut conflicts = vec![BTreeSet::new(); self.count];
         for at in self.visits.chunk_by(|a, b| a.pe == b.pe) {
@@ -203,7 +203,8 @@ impl Groups {
             let sinks = schedule.stream_sinks(stream);
             let last = sinks.last().map_or(u32::MAX, |n| n.0);
             let from = way.iter().find(|w| w.pe == last).and_then(|w| w.position.rx.iter().next());
-            // Floods (streams with several sinks) are grouped by their source instead of their receiver.
+            // A flood (a stream with several sinks) is grouped by its source instead of its receiver. The two kinds of
+            // keys cannot be equal, because keys of floods count down from the largest number.
             let key = if sinks.len() == 1 { last } else { u32::MAX - schedule.stream(stream).source.0 };
             let next = narrow::<u32>(numbers.len());
             let group = *numbers.entry((color, key, from)).or_insert(next);

@@ -158,8 +158,8 @@ pub struct Op {
 }
 
 impl Op {
-    /// Returns the number of datapath operations for one element: an n-source combine costs max(1, n - 1), and one more
-    /// if `sinks_in_turn`.
+    /// Returns the number of datapath operations for one element: an n-source combine costs max(1, n - 1), and
+    /// `sinks_in_turn` adds one more.
     pub fn work(&self) -> u32 {
         u32::from(self.sources).saturating_sub(1).max(1) + u32::from(self.sinks_in_turn)
     }

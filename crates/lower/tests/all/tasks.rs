@@ -52,7 +52,8 @@ fn an_exchange() {
     assert_eq!(shown(&graph, 1), ["send 32 to 0 tag 1", "recv 32 from 0 tag 0; ~0", "reduce 32; 1"]);
 }
 
-/// Messages have the sizes of pushes. The instruction that pops a message's first element receives the message.
+/// A message has the size of the push that sends it. The instruction that pops a message's first element receives the
+/// message.
 #[test]
 fn pieces() {
     let mut b = among(2);
@@ -182,7 +183,8 @@ fn wide_amounts() {
     assert_eq!(ids.map(|id| graph.task(id).amount), amounts);
 }
 
-/// Rows have the edges to near tasks, and tables all others; a task releases the same tasks in the same order.
+/// Edges to near tasks are stored in rows and all other edges in tables; the tasks that a task releases, and their
+/// order, do not depend on that.
 #[test]
 fn near_and_far_edges() {
     const AHEAD: [i32; 17] = [-20, -1, 0, 1, 2, 7, 8, 9, 10, 15, 16, 17, 18, 62, 63, 64, 70];

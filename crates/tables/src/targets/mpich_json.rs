@@ -1,10 +1,10 @@
 //! MPICH's complete selection table, with the rows of a decision table added.
 //!
 //! Each row becomes conditions before the library's own choice for the collective on an intracommunicator:
-//! `comm_size<=P-1`, `comm_size<=P`, sizes, and operators that commute, if the library distinguishes them. If an
-//! algorithm of the library has a condition of its own (a built-in operator, a count of at least the largest power of
-//! two up to P), the row repeats it, so that no choice falls back without a message. `comm_size<N` is avoided, because
-//! some releases read it as `<=`.
+//! `comm_size<=P-1`, `comm_size<=P`, sizes, and operators that commute, if the library distinguishes them. The library
+//! runs some algorithms only under a condition (a built-in operator, or a count of at least the largest power of two up
+//! to P). The row repeats this condition, because the library would otherwise fall back to another algorithm without a
+//! message. `comm_size<N` is avoided, because some releases read it as `<=`.
 //!
 //! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for the meaning of
 //! sizes; the names were compared with those inside libmpi.so of MPICH 5.0.2.
@@ -204,8 +204,8 @@ fn write(table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export
     Ok(Export { text: tree.print(), ..export })
 }
 
-/// Returns the choices on a number of ranks, with `own`, the library's own choice, for calls without a row; `None` if
-/// every call keeps `own`.
+/// Returns the conditions and algorithms for a number of ranks. Calls without a row get `own`, the library's own
+/// choice. Returns `None` if no call has a row.
 fn on_ranks(view: &mut View<'_>, (kind, size): (Kind, Size), ranks: u32, own: &Tree) -> Option<Tree> {
     let tells = matches!(kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
     if tells {
@@ -263,8 +263,8 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
         let last = if size == Size::OfAll { of_all(region.last, ranks) } else { region.last };
         let is_last = n + 1 == regions.len();
         let condition = if is_last { format!("{key}=any") } else { format!("{key}<={}", last.min(MOST)) };
-        // Of the regions that end at or above the largest size that the library reads, the first and the last are
-        // written.
+        // Thresholds are cut off at the largest size that the library reads, so regions beyond it have equal conditions.
+        // Of these regions only the first is written. The last region of all has the condition `any`.
         if conditions.last().is_some_and(|(k, _)| *k == condition) {
             continue;
         }
@@ -273,7 +273,8 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
     Some(Tree(conditions))
 }
 
-/// Checks that the library has every algorithm, every branch ends in one, and no collective is missing.
+/// Checks that the library has every algorithm of the table, that every branch ends in an algorithm, and that no
+/// collective is missing.
 fn check(tree: &Tree, library: &LibraryTable) -> Result<(), String> {
     let mut named = std::collections::BTreeSet::new();
     tree.names(&mut named);

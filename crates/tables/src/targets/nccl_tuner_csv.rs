@@ -43,7 +43,7 @@ pub(super) const COLLECTIVES: &[(Kind, &str, bool)] = &[
 /// that have only the protocol simple: all except rings and trees.
 ///
 /// NCCL's ring broadcast and reduce are pipelined chains around the ring. The names `nccl-*` are NCCL's own algorithms,
-/// for tables that NCCL's own cost model fills.
+/// which occur in tables that were filled by NCCL's own cost model.
 pub(super) const fn names(settings: Translate, in_switches: Translate) -> [Counterpart; NAMED.len()] {
     let mut all = [Counterpart { kind: Kind::Allreduce, ours: "", theirs: "", settings }; NAMED.len()];
     let mut at = 0;

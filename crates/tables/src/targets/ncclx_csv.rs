@@ -6,11 +6,12 @@
 //!
 //! `bytesPerRank`, `nNodes` and `nLocalRanks` are a number, an interval such as `[0,4)` or `[8,)`, or `*`. NCCLX
 //! compares the bytes of a call divided by its ranks, rounded down. For an allgather and a reduce-scatter this is the
-//! size of a row; for other collectives a rule begins at a multiple of the number of ranks, and ends before one.
+//! size of a row; for other collectives, a rule begins at a multiple of the number of ranks and ends just before a
+//! multiple.
 //!
 //! The first release had ten fields, with `numPipeOps` and `regBuff` before `chunkSize`; since July 2026 there are
-//! eight. Both releases read seven fields alike, so the eighth is written for rows with `chunk-size=` only. A file with
-//! one wrong line, such as a line of names, keeps the communicator from starting.
+//! eight. Both releases read the first seven fields in the same way, so the eighth is written only for rows with
+//! `chunk-size=`. A file with one wrong line, such as a line of names, keeps the communicator from starting.
 //!
 //! Source: meta-pytorch/torchcomms, `comms/ncclx/meta/tuner` (`ConfigParse.h`, `CsvConfigParse.h`, `Int64Range.cc`,
 //! `MetaTuner.cc`) at commit 59426ba4, and pull requests 2911, 3044 and 3045.
@@ -77,8 +78,8 @@ fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsa
         for ranks in view.ranks(kind) {
             let placements = view.placements(kind, ranks);
             for &per_node in &placements {
-                // A rule states nodes and ranks per node, so a row for any placement takes a rule for each divisor
-                // of the ranks that has no row.
+                // A rule states the number of nodes and of ranks per node. So a row for any placement becomes one rule
+                // for each number of ranks per node that divides the ranks and has no row of its own.
                 let others = || divisors(ranks).into_iter().filter(|&n| !placements.contains(&Some(n)));
                 let all: Vec<u32> = per_node.map_or_else(|| others().collect(), |n| vec![n]);
                 for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {

@@ -58,7 +58,7 @@ fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsa
     ];
     let export = view.export(load, notes)?;
     let head = head("Rules for coll/han of Open MPI 5", &export);
-    // Rules have no comments, which the library refuses before a name.
+    // The rules themselves have no comments, because the library refuses a comment before a name.
     Ok(Export { text: format!("{head}{}\n{}", rules.len(), rules.concat()), ..export })
 }
 

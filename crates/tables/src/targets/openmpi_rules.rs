@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A communicator uses the rules of the largest COMM_SIZE up to its own size. If all COMM_SIZEs are larger, it uses the
-//! rules of the first one (seen with 5.0.11). So rules with the library's own choice (ALG 0) are written for size 0 and
-//! for the successor of every rank count of the table that the table itself lacks. A version line would only allow a
-//! maximum of requests, which no algorithm of Unisono sets, and releases before 5.0.7 do not accept the line. Source:
-//! `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c`; names and sizes in `openmpi`.
+//! rules of the first one (seen with 5.0.11). So rules with the library's own choice (ALG 0) are written for size 0
+//! and, for each rank count P of the table, for P + 1 unless the table has rows for P + 1. A version line would only
+//! allow a maximum of requests, which no algorithm of Unisono sets, and releases before 5.0.7 do not accept the line.
+//! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c`; names and sizes in `openmpi`.
 
 use std::fmt::Write;
 

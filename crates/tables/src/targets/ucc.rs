@@ -4,16 +4,16 @@
 //! UCC_TL_UCP_TUNE=allreduce:0-4096:host:[4]:@knomial#...   coll : first-last bytes : memory : team sizes : algorithm
 //! ```
 //!
-//! A range ends at the start of the next range. That size belongs to the first range in current releases, for which
-//! ranges are written, and to the second in earlier ones (`src/coll_score/ucc_coll_score_map.c`). Algorithms are named,
-//! because their ids change between releases. Sizes of an allgather and an alltoall are those of all ranks
-//! (`ucc_coll_args_msgsize`).
+//! A range ends at the size at which the next range starts. This size belongs to the first range in current releases,
+//! for which ranges are written, and to the second range in earlier releases (`src/coll_score/ucc_coll_score_map.c`).
+//! Algorithms are named, because their ids change between releases. Sizes of an allgather and an alltoall are those of
+//! all ranks (`ucc_coll_args_msgsize`).
 //!
 //! UCC reads a file by `fgets` into a buffer, so it takes the rest of a longer line for another variable
-//! (`UCC_INI_MAX_LINE`). It does not join lines: it drops a second value of a variable, and of the sections for a team
-//! it uses one. One unknown name voids the string.
-//! Source: UCC, `src/coll_score/ucc_coll_score.c`, `src/utils/ini.c`, `ucc_parser.c`, and the tables
-//! `ucc_tl_ucp_*_algs`, of releases 1.2.0 to 1.9.0-rc1; UCC itself was not run.
+//! (`UCC_INI_MAX_LINE`). It does not join lines: if a variable has two values, it drops the second; of several sections
+//! for a team, it uses only one. One unknown name makes the whole string invalid. Source: UCC,
+//! `src/coll_score/ucc_coll_score.c`, `src/utils/ini.c`, `ucc_parser.c`, and the tables `ucc_tl_ucp_*_algs`, of
+//! releases 1.2.0 to 1.9.0-rc1; UCC itself was not run.
 
 use unisono_collective::{DecisionTable, Kind};
 
@@ -148,7 +148,8 @@ fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsa
     Ok(Export { text, ..export })
 }
 
-/// Returns the note on the releases that know all names (from `names` on) and read whole lines of `longest` bytes.
+/// Returns the note on the releases that can use the file: those from `names` on, which have all names, and those that
+/// read lines of `longest` bytes whole.
 fn least_release(names: Release, longest: usize) -> String {
     let (_, reads) = LINES.into_iter().find(|(bytes, _)| longest <= *bytes).unwrap_or(LINES[LINES.len() - 1]);
     let text = |(major, minor, patch): Release| format!("{major}.{minor}.{patch}");

@@ -78,8 +78,8 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
     let all = bytes * u64::from(ranks);
     let of_all = kind == Kind::Allgather;
     match target {
-        // The file's rules for the largest size of a communicator up to the given size apply, or else the first rules.
-        // Among these, the rule for the largest message up to the call's size applies.
+        // The rules that apply are those of the largest COMM_SIZE that does not exceed the communicator's size or, if
+        // all do, the first ones. Among these, the rule for the largest message up to the call's size applies.
         "openmpi-rules" => {
             let clean: String = text.lines().map(|l| l.split('#').next().unwrap().to_owned() + " ").collect();
             let mut numbers = clean.split_whitespace().map(|n| n.parse::<u64>().unwrap());
@@ -262,7 +262,8 @@ proptest! {
                             continue;
                         }
                         let class = if kind == Kind::Allreduce { OperatorClass::Commutative } else { OperatorClass::None };
-                        // A rule of NCCLX begins and ends at multiples of the ranks.
+                        // The bounds of a rule of NCCLX are multiples of the number of ranks, so the choice is that for
+                        // the bytes rounded down.
                         let is_divided = target.name == "ncclx-csv" && kind == Kind::Allreduce;
                         let meant = if is_divided { bytes - bytes % u64::from(ranks) } else { bytes };
                         let choice = table.find(kind, ranks, None, meant, class).map(|at| &table.rows()[at].choice);
@@ -720,7 +721,8 @@ fn stated_defaults_change_no_file() {
     let mut stated = std::collections::BTreeSet::new();
     for (target, algorithm) in TUNINGS.iter().flat_map(|target| ALGORITHMS.iter().map(move |one| (target, one))) {
         let info = algorithm.info();
-        // The parts of this composition differ from the parts that libraries choose for it.
+        // The default parts of this composition differ from those that libraries choose, so a row with stated defaults
+        // has no counterpart.
         if info.name == "reduce-broadcast" {
             continue;
         }

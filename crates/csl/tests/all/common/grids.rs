@@ -44,7 +44,8 @@ pub fn flood_pe(grid: Grid, pe: u32, color: Color, root: End, elements: u32, pha
 pub fn grid_reduce(x: &[usize], y: &[usize], elements: u32, allreduce: bool) -> WaferProgram {
     let (cols, rows) = (x.len() as u32 + 1, y.len() as u32 + 1);
     let grid = Grid::new(rows, cols);
-    // The sum of a row is in scratch memory after that of the row's tree; the sum of row 0 is in the output.
+    // The sum of a row is stored behind the scratch memory that the row's tree uses; the sum of row 0 is stored in the
+    // output.
     let row = |r: u32| {
         let keep = if r == 0 { End::Out(0) } else { End::Tmp(elements) };
         tree(x, ROW, [0, 1], elements, |_| End::In(0), keep)

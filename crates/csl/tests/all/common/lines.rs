@@ -68,7 +68,7 @@ pub fn tree(
                 op.advance = Some(outgoing(v));
             }
         }
-        // True if streams of PEs farther away pass on `color` later.
+        // True if a stream from a PE farther away crosses this router on `color` later.
         let beyond = |color: Color| (v + 1..n).any(|s| outgoing(s) == color && parents[s - 1] < v);
         let Line { pos, neg } = line;
         if !kids.is_empty() {

@@ -97,7 +97,7 @@ pub fn check_outputs(files: &Files, c: &Collective, seed: u64) {
     }
 }
 
-/// Emits a program and asserts that its project has right results even if PEs and routers are held up.
+/// Emits a program and asserts that its project has right results even if PEs and routers are delayed at random.
 pub fn right(program: &WaferProgram) -> Files {
     let files = emit(program);
     for seed in [0, 1 + program.pe_count() as u64] {

@@ -3,7 +3,7 @@
 //!
 //! It shares no code with the emitter. Each PE runs its tasks and vector operations one element at a time; wavelets
 //! move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled; PEs and routers
-//! may be held up at random, so that other orders occur. The interpreter stops a program that breaks a rule of
+//! may be delayed at random, so that other orders occur. The interpreter stops a program that breaks a rule of
 //! [`rules`], runs two operations at the same time on one queue or microthread, leaves a wavelet that no PE takes, or
 //! has a PE that does not end.
 
@@ -24,12 +24,12 @@ const DEPTH: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Wavelet {
-    /// An element; true if the sender's own router advances after it.
+    /// An element. The flag is true if the switch of the sender's own router advances after this element.
     Data(f32, bool),
     Control,
 }
 
-/// One color at one router.
+/// The state of one color at one router.
 struct Router {
     color: u64,
     positions: Vec<Position>,
@@ -45,7 +45,7 @@ pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
     run_held_up(files, inputs, 0)
 }
 
-/// Runs a project as [`run`] does, but holds up PEs and routers at random by a seed; 0 holds up none.
+/// Runs a project as [`run`] does, but delays PEs and routers at random, by a seed. Seed 0 delays none.
 pub fn run_held_up(files: &Files, inputs: &[Vec<f32>], seed: u64) -> Vec<Vec<f32>> {
     let mut wafer = Wafer::load(files, inputs);
     wafer.seed = seed;
@@ -116,7 +116,8 @@ impl Wafer {
         for pe in pes.iter_mut() {
             pe.launch(function);
         }
-        // After a round without any move, no PE or router is held up for one round.
+        // After a round in which nothing moved, no PE or router is delayed for one round, so a second such round means
+        // a deadlock.
         let mut all_move = *seed == 0;
         loop {
             let mut moved = false;

@@ -109,7 +109,7 @@ pub struct Pe {
     bound: BTreeMap<String, u64>,
 }
 
-/// The color of an operand whose queue has no color: no wavelet arrives, and no error is reported.
+/// The color of an operand whose queue has no color: no wavelet arrives, and the machine reports no error.
 const UNBOUND: u64 = u64::MAX;
 
 impl Pe {

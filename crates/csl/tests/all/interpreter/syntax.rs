@@ -30,7 +30,7 @@ pub enum Stmt {
     If(Vec<(Expr, Vec<Stmt>)>, Vec<Stmt>),
     For(Expr, String, Vec<Stmt>),
     Block(String, Vec<Stmt>),
-    /// A function with its parameters' names.
+    /// The name, the names of the parameters, and the body of a function.
     Function(String, Vec<String>, Vec<Stmt>),
     Return(Expr),
 }

@@ -174,7 +174,7 @@ fn plans_in_place_copy_the_inputs_that_they_need_later() {
             assert_eq!(plan["inplace"], in_place, "{what}");
             let found = checked(&plan).unwrap();
             assert_eq!(found.keeps_input, (!in_place).then_some(true), "{what}");
-            // A plan written for one buffer must also run with two buffers, and vice versa.
+            // A plan written to run in place must also run with two buffers, and vice versa.
             plan["inplace"] = json!(!in_place);
             assert!(checked(&plan).unwrap().diagnostics.is_empty(), "{what}");
             plan["inplace"] = json!(true);
@@ -408,7 +408,7 @@ fn the_root_of_a_broadcast_fills_its_output_too() {
     assert_eq!((found.complete, found.diagnostics[0].rank), (Some(false), Some(0)));
     assert_eq!(found.diagnostics[0].message, "the output of gpu 0, which is the root, does not end as its input");
     assert!(wrong(&apart, 1, 0).is_some());
-    // In place, the output contains the input from the start.
+    // In place, the GPU's part of the output is correct from the start, because it is the input.
     apart["inplace"] = json!(true);
     assert!(checked(&apart).unwrap().diagnostics.is_empty());
 }

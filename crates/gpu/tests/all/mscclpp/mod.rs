@@ -154,7 +154,8 @@ fn three_faulty_plans_are_refused_with_the_right_reason() {
     assert_eq!(fault.trace.last().unwrap(), "gpu 0 runs all its operations, and its kernel ends");
 }
 
-/// A write may arrive after the copy that waits for a relaxed signal. A later signal orders the end of the plan.
+/// A write may arrive after the copy that waited for a relaxed signal. A later strong signal orders the write before
+/// the end of the plan.
 #[test]
 fn relaxed_signals_order_no_writes() {
     for relaxed in [false, true] {
@@ -338,7 +339,7 @@ fn limits_of_the_runtime_are_told() {
     );
     assert_eq!(put(|op| op["reduce_op"] = json!("max")), ["reduce_op is \"max\", and the runtime always adds"]);
     assert_eq!(with(&|plan| plan["buffer_alignment"] = json!(4)).len(), 1);
-    // In the loader, some fields overwrite other fields. Some kernels do not exist.
+    // The loader stores some keys over other fields, and some combinations of operands have no kernel.
     assert_eq!(
         put(|op| op["barrier_id"] = json!(5)),
         ["put has no barrier_id, and the runtime stores it over another operand"]

@@ -1,4 +1,5 @@
-//! Tests of packets, which order single elements: grain k of a move orders only grain k.
+//! Tests of the order that packets imply. It holds element by element: grain k of a move is ordered only with grain k
+//! of another move.
 
 use std::collections::BTreeSet;
 

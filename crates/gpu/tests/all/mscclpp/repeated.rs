@@ -97,7 +97,7 @@ fn plain_data_of_others_stays_in_the_first_half() {
     assert!(found.diagnostics.iter().all(|d| d.code == "relaunch" && d.instruction.is_some()), "{found:?}");
     assert_eq!(found.relaunch, Some(false));
     assert!(wrong(&plan, 1, 1).is_some_and(|reason| reason.ends_with("in launch 2")));
-    // Scratch memory that only its own GPU accesses is shifted as a whole.
+    // If only its own GPU accesses scratch memory, all accesses are shifted equally, which is correct.
     let mut own = named(2, "reduce-scatter");
     own["use_double_scratch_buffer"] = json!(true);
     assert_eq!((codes(&own), wrong(&own, 1, 1)), (Vec::new(), None));

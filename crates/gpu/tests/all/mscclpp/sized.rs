@@ -18,7 +18,8 @@ fn named(name: &str) -> Value {
     all(2).into_iter().find(|(found, ..)| *found == name).unwrap().1
 }
 
-/// Builds groups of four and of two thread blocks. Their shares coincide only if chunks have a multiple of four grains.
+/// Builds groups of four and of two thread blocks. The shares of both groups have the same boundaries only if the
+/// grains of a chunk are a multiple of four.
 fn groups() -> Value {
     let mut w = Writer::new("allgather", "Simple", false, 2, 4, [2, 4, 2]);
     w.meet(true);
