@@ -1,5 +1,6 @@
-//! Measures the tasks per second that one core reads for rank 0, without the kernels: the programs of Table 3 and
-//! listing 1. Each figure is the best of seven runs with new discoveries, which is close to CPU time on a busy machine.
+//! Measures the tasks per second that one core reads for rank 0, without kernels, for the programs of Table 3 and
+//! listing 1 of the paper. Each figure is the best of seven runs, each with a new `Discovery`; on a busy machine the
+//! best run is close to the CPU time.
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;

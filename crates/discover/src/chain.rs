@@ -1,5 +1,5 @@
-//! The hash chain of submissions. Its links differ between ranks from the first submission in which their programs
-//! differ.
+//! The hash chain of submissions. If the programs of two ranks differ, their links differ from the first different
+//! submission on.
 
 use unisono_base::mix;
 
@@ -36,7 +36,7 @@ impl Chain {
         (self.forgotten, &self.links)
     }
 
-    /// Drops the stored links, after all ranks have found them equal.
+    /// Drops the stored links. The caller has compared them with those of all other ranks.
     pub fn agreed(&mut self) {
         self.forgotten = self.len();
         self.links.clear();

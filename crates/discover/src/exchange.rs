@@ -10,7 +10,7 @@ use crate::{
     space::Region,
 };
 
-/// A reference to the group of forwards that one operation implements.
+/// The group of forwards that one operation implements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Group {
     /// An index among the groups of the current read.
@@ -32,7 +32,7 @@ pub struct Piece {
     pub partial: bool,
     /// Other sides whose ranks have copies.
     pub holders: Vec<SideId>,
-    /// True if the latest writer is a forward task, which only [`crate::Rules::Paper`] uses.
+    /// True if the latest writer is a forward task. Only [`crate::Rules::Paper`] uses this value.
     pub forwarded: bool,
     /// The look-ahead operation that has already delivered this piece to later readers. The side is that of these
     /// readers.
@@ -55,7 +55,7 @@ pub struct OwnedRegion {
     pub holders: Vec<SideId>,
 }
 
-/// A collective among some ranks. If the collective does not reduce, each rank receives the points of the parts that
+/// A collective among some ranks. If the collective does not reduce, each rank receives those points of the parts that
 /// are in its region of `reader` and of which it has no copy. [`Operation::received`] has the rule for reductions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operation {
@@ -70,7 +70,7 @@ pub struct Operation {
 /// The maximum number of bytes of one call of MPI, whose counts have 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
-/// The steps of work that the comparison of two ranks counts as ([`spend`]).
+/// The number of computation steps that are counted for the comparison of two ranks ([`spend`]).
 pub const STEPS: u64 = 128;
 /// The name of the work that compares pairs of ranks, for errors.
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
@@ -210,8 +210,8 @@ impl Operation {
     }
 
     /// Returns whether messages between pairs of ranks execute the operation for any element type. They do in two
-    /// cases: a library would have to count more than [`MOST_COUNTED`] bytes; or few ranks contribute to each sum, so
-    /// that a library's reduction, to which all ranks contribute everything, would move more data.
+    /// cases: a library would have to count more than [`MOST_COUNTED`] bytes; or so few ranks contribute to each sum
+    /// that a library's reduction would move more data, because there all ranks contribute the whole vector.
     pub fn by_messages(&self, sides: &Sides, element_bytes: u64) -> bool {
         let received = |rank| self.received(sides, rank).volume();
         let (moved, others) = (self.elements(sides), u64::from(self.participants.len()).saturating_sub(1));

@@ -71,8 +71,8 @@ impl Hazards {
                 match used.readers.iter().position(|&r| r == NONE) {
                     Some(free) => used.readers[free] = id.0,
                     None => {
-                        // The stored readers are merged into `until`: a later writer waits for all commands up to the
-                        // newest reader.
+                        // There is no room for another reader, so the stored readers are merged into `until`: a later
+                        // writer waits for all commands up to the newest reader.
                         used.until = used.readers.iter().copied().max().unwrap_or(NONE);
                         used.readers = [NONE; READERS];
                         used.readers[0] = id.0;
@@ -96,7 +96,8 @@ impl Hazards {
                     waits.all_until = waits.all_until.max(Some(CommandId(used.until)));
                     read = true;
                 }
-                // The readers have waited for the previous writer, so a wait for the readers suffices.
+                // The previous writer need not be waited for if there are readers, because the readers have waited for
+                // it.
                 if !read && used.writer != id.0 {
                     waits.add(used.writer);
                 }

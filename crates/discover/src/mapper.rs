@@ -289,8 +289,8 @@ impl Mapper {
     }
 }
 
-/// Returns an error if a dimension that the range or the buffer lacks has a nonzero number, because the number would
-/// have no effect. `dims` is the smaller number of dimensions.
+/// Returns an error if a number for a dimension that the range or the buffer lacks is not 0, because it would have no
+/// effect. `dims` is the smaller number of dimensions.
 fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     let Some(d) = (dims..given.len()).find(|&d| given[d] != 0) else { return Ok(()) };
     let there = if dims == 1 { "1 dimension".to_owned() } else { format!("{dims} dimensions") };
@@ -300,8 +300,9 @@ fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     ))
 }
 
-/// Returns rows `[a q + min(a, r), b q + min(b, r))` in granules for points `[a, b)` of a range of n points: q =
-/// granules / n, r the remainder. The last point also gets the incomplete granule at the end.
+/// Returns the rows of [`Mapper::EvenSplit`] for points `[a, b)` of a range of n points. In granules, the rows are `[a
+/// q + min(a, r), b q + min(b, r))`, with q = granules / n and the remainder r. The last point also gets the incomplete
+/// granule at the end.
 fn even_share(geometry: &Geometry, chunk: &Box3, buffer: &Box3, granule: i64) -> Box3 {
     let (rows, n) = (buffer.max[0], geometry.size[0]);
     let (q, r) = (rows / granule / n, rows / granule % n);

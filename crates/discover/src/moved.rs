@@ -43,7 +43,7 @@ pub struct What {
     pub participants: Ranks,
     pub root: Option<u32>,
     /// The size of a collective, in elements. Allgather and gather: the contribution of each rank. Scatter and
-    /// reduce-scatter: the result of each rank, without the root's result. Alltoall: the message of each pair. Other
+    /// reduce-scatter: the result of each rank, except that of the root. Alltoall: the message of each pair. Other
     /// collectives: the whole vector. For messages between pairs: the lengths of the messages.
     pub part: Extremes,
     /// The elements that each rank contributes, each counted once. For messages: the elements that each rank sends.
@@ -111,7 +111,7 @@ fn collective(operation: &Operation, sides: &Sides, element_bytes: u64) -> What 
             let pairs = operation.participants.len().saturating_sub(1) as usize;
             Extremes::of(ranks().flat_map(|k| {
                 let sent = operation.sends(sides, k);
-                // A pair of ranks without a message counts as size 0.
+                // If a pair of ranks has no message, the least size is 0.
                 let nothing = (sent.len() < pairs).then_some(0);
                 sent.into_iter().map(|(_, region)| region.volume()).chain(nothing).collect::<Vec<_>>()
             }))

@@ -49,7 +49,7 @@ pub struct Pushed {
 }
 
 impl Pushed {
-    /// Returns one message for each communicating pair of ranks, `(from, to, elements)` in ascending order.
+    /// Returns one message `(from, to, elements)` for each communicating pair of ranks, in ascending order.
     pub fn messages(&self, sides: &Sides) -> Vec<(u32, u32, u64)> {
         let mut rows = Vec::new();
         for to in self.readers.iter() {

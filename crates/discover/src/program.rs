@@ -17,7 +17,7 @@ use crate::{
     task_list::{ListedTask, Submitted, TaskList},
 };
 
-/// One number, or one for each dimension.
+/// One number, or a list with one number for each dimension.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Numbers {
@@ -193,7 +193,7 @@ impl TaskJson {
             let mut full = [missing; 3];
             if let Some(given) = given {
                 let list = given.list();
-                // A single granularity applies to the first dimension, because every split divides the first dimension.
+                // A single granularity is that of the first dimension, because every split divides the first dimension.
                 let is_first = what == "granularity" && matches!(given, Numbers::One(_));
                 if list.len() != range.len() && !is_first {
                     let (have, want) = (list.len(), range.len());

@@ -3,8 +3,8 @@
 //! B-trees replace an R-tree, because the maps of real programs have one to a few dozen boxes, which are replaced far
 //! more often than searched. Boxes are ordered by their lowest point. Boxes whose lengths along dimension 0 have the
 //! same power of two form a level. A search in a level therefore starts less than twice the length of the level's boxes
-//! before the window. A query costs O(log n + number of boxes that overlap the window's slab), for any mixture of
-//! lengths.
+//! before the window. For any mixture of lengths, a query costs O(log n + m), where m boxes overlap the window along
+//! dimension 0.
 
 use std::collections::BTreeMap;
 

@@ -38,7 +38,8 @@ pub struct Messages {
     pub p2p: u64,
     pub collective: u64,
     pub p2p_bytes: u64,
-    /// The bytes that all ranks receive from other ranks in collectives; a reduction counts the fewest possible.
+    /// The bytes that all ranks receive from other ranks in collectives; for a reduction, the minimum is counted
+    /// ([`crate::Operation::elements`]).
     pub collective_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The role of a task for one buffer: all its reads together, all its writes, or all its reductions.
 //!
-//! A role stores the mappers as written, which the communication-free test compares, and their side under the split,
-//! which decides the exchange. Tasks of equal geometry and mappers share a role.
+//! A role stores the mappers as written, for the test whether a forward is free of communication, and the resulting
+//! side, on which the exchange depends. Tasks of equal geometry and mappers share a role.
 
 use rustc_hash::FxHashMap;
 
@@ -40,7 +40,7 @@ impl Traits {
 
     fn of(mapper: &Mapper, rules: Option<&[DimRule; 3]>, geometry: &Geometry, dims: usize) -> Self {
         match (mapper, rules) {
-            // A projection represents a user's function, about which nothing is known statically.
+            // A projection stands for a user's function, of which no property is known without a call.
             (Mapper::Project(_), _) => Self::UNKNOWN,
             (Mapper::User(user), _) => match user.traced.at(geometry.dims, dims).map(Vec::as_slice) {
                 Some([one]) => Self::of_box(*one, geometry),
@@ -159,7 +159,8 @@ impl Roles {
         let image = if ruled.iter().all(|(_, rules)| rules.is_some()) {
             Region::of(images.iter().flat_map(|r| r.boxes().iter().copied()))
         } else {
-            // The union of a user's function for the parts may differ from its result for the whole range.
+            // For a user's function, the union of the results for the parts may differ from the result for the whole
+            // range.
             (0..chunks).fold(Region::empty(), |all, rank| all.union(&side.at(rank)))
         };
         let role = Role {

@@ -265,8 +265,8 @@ fn separates(rules: &[DimRule; 3], geometry: &Geometry) -> bool {
     })
 }
 
-/// Returns an error if two ranks write one point. Each mapper with rules is checked for any number of ranks, so that a
-/// program that runs on a small machine does not fail on a larger machine. Mappers without rules, and pairs of mappers,
+/// Returns an error if two ranks write one point. Each mapper with rules is checked for all numbers of ranks, so that a
+/// program that runs on a small machine cannot fail on a larger machine. Mappers without rules, and pairs of mappers,
 /// are checked for `nodes` ranks only.
 fn check_writes(
     role: &Role,

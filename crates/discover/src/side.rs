@@ -88,8 +88,8 @@ impl Affine {
                     }
                 }
                 Rule::Follow { axis, low, high } => {
-                    // A part, moved and widened by the rule, overlaps [min, max) if the part itself overlaps [min -
-                    // high, max - low).
+                    // The part is moved and widened by the rule. The result overlaps [min, max) if the part itself
+                    // overlaps [min - high, max - low).
                     let (from, to) = self.axes[axis].parts_of(window.min[d] - high, window.max[d] - low);
                     parts[axis] = (parts[axis].0.max(from), parts[axis].1.min(to));
                     if parts[axis].0 >= parts[axis].1 {
@@ -255,7 +255,8 @@ impl Side {
             }
             rows.push((rank, touched));
         }
-        // If all ranks touch the same box, the side has the form of a prefix, so that equal sides have equal forms.
+        // If ranks 0 to n - 1 all touch the same box, the side is stored as a prefix, so that equal sides have equal
+        // forms.
         if let Some((_, first)) = rows.first()
             && let [one] = first.boxes()
             && rows.iter().all(|(_, region)| region == first)
@@ -344,9 +345,9 @@ impl Side {
     /// term.
     ///
     /// The start of a part is a linear function of the part's number, except at one bend, after which parts are
-    /// smaller. The distance by which one side extends past the other is therefore linear between bends, ends and the
-    /// edges of the region, and has its extremes at the ends of these intervals. The neighbors of each of these points
-    /// are included because of rounding and clamping.
+    /// smaller. The distance by which one side extends past the other is therefore linear between two of these points:
+    /// bends, ends, and the edges of the region. Its extremes are at these points. The neighbors of each of these
+    /// points are included because of rounding and clamping.
     pub fn turns(&self, other: &Side, region: &Region) -> Option<Vec<u32>> {
         let (Form::Affine(ours), Form::Affine(theirs)) = (&self.form, &other.form) else { return None };
         if ours.terms.len() != 1 || theirs.terms.len() != 1 {

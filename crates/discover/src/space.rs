@@ -1,8 +1,8 @@
 //! Boxes and regions of an index space of up to three dimensions.
 //!
 //! A region is a set of points, stored as disjoint boxes in a normal form: the space is divided into slabs along
-//! dimension 0 at each change of the cross-section, each cross-section likewise along dimension 1, then 2. Maximal
-//! slabs are unique, so two regions are equal if and only if their lists of boxes are.
+//! dimension 0 at each change of the cross-section, each cross-section is divided in the same way along dimension 1,
+//! then 2. Maximal slabs are unique, so two regions are equal if and only if their lists of boxes are equal.
 
 use std::fmt;
 
@@ -191,7 +191,8 @@ impl fmt::Display for Region {
     }
 }
 
-/// Returns the normal form of a union, in dimensions from `d` on. The caller sets the lower dimensions.
+/// Returns the normal form of a union of boxes in the dimensions from `d` on. The caller sets the intervals of the
+/// dimensions below `d`.
 fn slabs(boxes: &[Box3], d: usize) -> Vec<Box3> {
     let mut cuts: Vec<i64> = boxes.iter().flat_map(|b| [b.min[d], b.max[d]]).collect();
     cuts.sort_unstable();

@@ -1,8 +1,9 @@
 //! Work assignment: the part of a task's range that each rank executes.
 //!
 //! The assignment is a pure function of the task's geometry and the number of ranks, so that every rank knows the parts
-//! of all ranks. The range is split along dimension 0, or along 0 and 1 as tiles; chunk i is assigned to rank i; the
-//! first chunks have one granule more. Source: Celerity's default split, `papers/discovery/errata.md`.
+//! of all ranks. The range is split along dimension 0, or along 0 and 1 as tiles; chunk i is assigned to rank i; if the
+//! granules cannot be divided evenly, the first chunks have one granule more. Source: Celerity's default split,
+//! `papers/discovery/errata.md`.
 
 use unisono_base::narrow;
 

@@ -68,7 +68,7 @@ impl Buffer {
 /// The exclusive limit of coordinates, so that sums of a few coordinates never overflow.
 pub const MOST_EXTENT: i64 = 1 << 60;
 
-/// Checks one to three numbers, each at least `least`; missing numbers become 1.
+/// Checks that there are one to three numbers, each at least `least`, and returns three; missing numbers become 1.
 pub fn sizes3(what: &str, given: &[i64], least: i64) -> Result<[i64; 3], DiscoverError> {
     if given.is_empty() || given.len() > 3 {
         let count = given.len();

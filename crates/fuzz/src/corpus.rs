@@ -32,8 +32,8 @@ pub fn inputs(target: &FuzzTarget) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Returns the seeds of a session: the corpus, short files of the repository, and inputs in `grown`, which an earlier
-/// session found; or one empty input.
+/// Returns the seeds of a session: the corpus, short files of the repository, and the inputs that an earlier session
+/// stored in `grown`. If there are none, returns one empty input.
 pub fn seeds(target: &FuzzTarget, grown: Option<&Path>) -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = inputs(target).into_iter().map(|(_, input)| input).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

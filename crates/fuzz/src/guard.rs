@@ -23,7 +23,7 @@ use crate::{FuzzTarget, memory};
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub cpu_seconds: u64,
-    /// Bytes that any input may use, and additional bytes (`factor`) for each byte of the input.
+    /// Number of bytes that any input may use; each byte of the input permits `factor` more.
     pub base_bytes: usize,
     pub factor: usize,
 }
@@ -54,7 +54,7 @@ thread_local! {
     /// Source location and message of the last panic of this thread while an input ran.
     static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
-/// Number of begins and ends of inputs, so it is odd while an input runs.
+/// Number of starts and ends of inputs so far. The number is odd while an input runs.
 static BEATS: AtomicU64 = AtomicU64::new(0);
 static BOUND_TICKS: AtomicU64 = AtomicU64::new(u64::MAX);
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -90,8 +90,8 @@ fn watch() {
     }
 }
 
-/// Starts the watchdog, and stores panics for [`run`] instead of printing them. Sets the library's limits to half of
-/// `base_bytes` and to 2^30 steps, because admitted work must stay within the bounds.
+/// Starts the watchdog, and stores panics for [`run`] instead of printing them. Sets the library's own limits to half
+/// of `base_bytes` and to 2^30 steps: work that the library accepts must stay within `bounds`.
 pub fn start(bounds: &Bounds) {
     BOUND_TICKS.store(bounds.cpu_seconds * TICKS_A_SECOND, Relaxed);
     limits::set(bounds.base_bytes as u64 / 2, 1 << 30);

@@ -1,8 +1,8 @@
 //! Counts, with an allocator, the memory that an input uses.
 //!
 //! The counts cover the whole process, which runs one input at a time. An allocation beyond the hard limit prints a
-//! line and ends the process: an allocator may not unwind, and the input could use up the machine's memory. Use between
-//! the soft and the hard limit is reported after the input.
+//! line and ends the process: an allocator may not unwind, and the input could use up the machine's memory. Memory use
+//! between the soft and the hard limit is reported after the input has run.
 #![allow(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 use std::{

@@ -24,9 +24,9 @@ use unisono_sim::{collective_engine, endpoint, fabric, network};
 const MOST_NODES: usize = 2_000;
 const MOST_INSTRUCTIONS: usize = 5_000;
 const MOST_ELEMENTS: u64 = 2_000;
-/// Greatest number of elements in all buffers of a stored schedule that is run.
+/// Stored schedules with more elements in all buffers together are not run.
 const MOST_RUN: u64 = 1 << 16;
-/// Greatest total size of the messages of a simulated task graph, in bytes.
+/// Task graphs whose messages have more bytes in total are not simulated.
 const MOST_BYTES: u64 = 1 << 20;
 
 pub fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
@@ -77,7 +77,8 @@ pub fn file(file: &File) {
             assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
         }
     }
-    // Each rank is in its own box; plans use one buffer if `in_place`, otherwise two.
+    // Execution plans are made for a machine with each rank in its own box, once with one buffer (`in_place`) and once
+    // with two.
     for in_place in [true, false] {
         let choices = Choices {
             in_place: Some(in_place),
@@ -137,7 +138,7 @@ fn on_switches(proven: &VerifiedFile, machine: &InNetwork) {
 pub fn schedule(s: &Schedule) {
     let exact = verify(s, Method::Exact);
     let printed = verify(s, Method::Fingerprint);
-    // A barrier needs no sum, so fingerprints refuse it.
+    // A barrier has no sum, so the fingerprint method refuses it.
     if exact.holds() && s.collective().kind != Kind::Barrier {
         assert!(printed.holds(), "proved exactly, and not by fingerprint: {:?}", printed.diagnostics.first());
     }
@@ -163,7 +164,7 @@ pub fn schedule(s: &Schedule) {
     }
 }
 
-/// Returns different numbers for all ranks and elements. Sums of a barrier are not checked.
+/// Returns input values that differ for all ranks and elements, except for a barrier, whose sums are not checked.
 fn inputs(c: &Collective, of: impl Fn(u32) -> usize) -> Vec<Vec<i64>> {
     let value = |rank: u32, k: usize| (i64::from(rank) + 1) * 1_000_003 + k as i64 * 7919 + 5;
     (0..c.ranks).map(|rank| (0..of(rank)).map(|k| value(rank, k)).collect()).collect()
@@ -192,8 +193,8 @@ fn buffers_fit(c: &Collective, factor: u64) -> bool {
     all.saturating_mul(factor) <= MOST_RUN
 }
 
-/// Asserts that a stored schedule gives the interpreter's numbers for several counts, each with an order of messages
-/// drawn from the count.
+/// Asserts that a stored schedule has the interpreter's results for several numbers of elements. The number of elements
+/// is the seed for the order of messages.
 fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
     let c = *proven.schedule().collective();
     if c.kind == Kind::Barrier || !buffers_fit(&c, 2) {

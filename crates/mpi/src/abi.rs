@@ -59,7 +59,7 @@ impl Number {
         }
     }
 
-    /// Returns whether no operator gives results whose bits depend on the order of combination.
+    /// Returns true if the bits of results do not depend on the order of combination, for any operator.
     pub const fn is_exact(self) -> bool {
         !matches!(self, Self::Float | Self::LongDouble | Self::Complex)
     }
@@ -106,7 +106,7 @@ pub struct Constants {
     /// The operators of [`OPS`] with their handles, sorted by handle.
     ops: Vec<(usize, Op)>,
     /// Open MPI's handles of the null operator and of the predefined operators that [`Op`] does not list. Empty for
-    /// other ABIs, in which the value of a handle shows whether it is predefined.
+    /// other ABIs: there the value of a handle shows whether the operator is predefined.
     other_ops: Vec<usize>,
     types: Vec<(usize, Element)>,
     /// The handles and kinds of datatypes whose sizes are not in the ABI; the running library reports them.
@@ -243,8 +243,8 @@ impl Constants {
     }
 
     /// Returns whether the program made this operator with `MPI_Op_create`. Predefined operators are numbers below 1024
-    /// in the standard ABI, and have the kind "built in" in their two highest bits in MPICH. In Open MPI every handle
-    /// except 0 that is not known as predefined is the program's.
+    /// in the standard ABI, and have the kind "built in" in their two highest bits in MPICH. In Open MPI, every handle
+    /// is the program's except 0 and the known handles of predefined operators.
     pub fn is_users(&self, op: usize) -> bool {
         match self.abi {
             Abi::Mpich => !matches!(op >> 30, 0 | 1),

@@ -22,21 +22,23 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// Returns whether the kernels of this crate combine the elements. The bits of a result then do not depend on how
-    /// the elements are divided into pieces.
+    /// Returns whether the kernels of this crate combine the elements. If so, the bits of a result do not depend on the
+    /// division of the elements into pieces.
     pub fn is_ours(&self) -> bool {
         self.element.zip(self.op).is_some_and(|(element, op)| kernels::serves(element, op))
     }
 }
 
-/// A call over memory without gaps. `input` and `output` do not overlap, unless the call is in place. A pointer may
-/// dangle if the collective uses no such memory on this rank, as the output of a reduce on ranks other than the root.
+/// A call over memory without gaps. `input` and `output` do not overlap, unless the call is in place. A pointer may be
+/// invalid if the collective does not use this memory on this rank, such as the output of a reduce on a rank other than
+/// the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub kind: Kind,
     pub root: u32,
-    /// The number of elements, counted as in the argument `count` of the collective. In a program's call of MPI without
-    /// a reduction, an element is a byte, because ranks may describe the same bytes with different datatypes.
+    /// The number of elements, counted as in the argument `count` of the collective. If a program calls a collective of
+    /// MPI without a reduction, an element is a byte, because ranks may describe the same bytes with different
+    /// datatypes.
     pub elements: usize,
     pub element_bytes: usize,
     pub reduction: Option<Reduction>,

@@ -55,8 +55,8 @@ impl Conditions {
         library.free(node)?;
         let all = masks.iter().fold([0; CORES], |all, mask| std::array::from_fn(|word| all[word] | mask[word]));
         let cores: u32 = all.iter().map(|word: &c_int| word.count_ones()).sum();
-        // A machine may have more cores than the mask has bits. All masks are then 0, and the node is assumed to have
-        // enough cores.
+        // A machine may have more cores than the mask has bits. The masks are then all zeros, and the node is assumed
+        // to have enough cores.
         let (_, shares) = library.bounds(u64::from(cores > 0 && here > cores), comm)?;
         let (name, version) = library.name_and_version();
         Ok(Self { library: name, version, yields: yields > 0, shares_cores: shares > 0 })

@@ -71,8 +71,8 @@ impl Library {
     }
 
     /// Returns the size of an element in bytes, and whether consecutive elements cover memory without gaps. All ranks
-    /// of a call must name this datatype. In contrast to [`Library::layout`], derived datatypes may count as having no
-    /// gaps. Datatypes of 0 bytes count as having gaps.
+    /// of the call must use this datatype. In contrast to [`Library::layout`], a derived datatype may be reported as
+    /// free of gaps. A datatype of 0 bytes is reported as having gaps.
     pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         let (size, plain) = self.layout(datatype)?;
         if plain {

@@ -43,7 +43,8 @@ pub enum Joined {
     /// The communicator runs unplanned for one of these reasons: the ranks have no common plan; the plan has no row for
     /// this number of ranks; or the communicator has ranks outside the world.
     Unplanned,
-    /// On some rank, a program for this number of ranks failed its proof or cannot be decoded, or no tags are left.
+    /// On some rank, a stored program for this number of ranks failed its proof or cannot be decoded, or no tags are
+    /// left.
     Refused,
     /// The ranks would choose different rows for one call, because their MPI libraries or their versions of this
     /// library differ.
@@ -69,11 +70,11 @@ pub struct Home {
     tags: Tags,
     /// For each rank the lowest rank on its node; empty if no row depends on ranks per node.
     nodes: Vec<c_int>,
-    /// For each kind of collective, whether the library reports an error for a call whose input is its output: first
-    /// for the function with one count, then for the function with a count for every rank.
+    /// For each kind of collective, true if the library reports an error for a call whose input is its output. The
+    /// first value is for the function with one count, the second for the function with a count for every rank.
     refuses_aliases: Vec<[bool; 2]>,
-    /// The notes by which ranks find calls of unequal length; None if no row depends on lengths, or if the ranks cannot
-    /// share memory.
+    /// The shared notes ([`Notes`]) by which ranks detect that they make one call with different lengths; None if no
+    /// row depends on lengths, or if the ranks cannot share memory.
     notes: Option<Arc<Notes>>,
     /// The conditions under which ranks wait here; None if no row states conditions, or if rows serve under all
     /// conditions.
@@ -85,8 +86,8 @@ pub struct Home {
 
 impl Home {
     /// Compares the plans of all ranks of `world`; for ranks with a plan, also compares other settings (`terms`, a bit
-    /// for each setting). All ranks call this together, with or without a plan. `wants` has two bits; [`Home::wanted`]
-    /// returns the union of these bits over all ranks.
+    /// for each setting). All ranks call this together, with or without a plan. `wants` is a set of bits, which the
+    /// caller defines; [`Home::wanted`] returns the union over all ranks.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -185,7 +186,7 @@ impl Home {
             return Ok(Joined::Unplanned);
         }
         let per_node = self.per_node(&at);
-        // Rank 0 proves for all ranks, because they have the same plan.
+        // Only rank 0 proves the programs, because all ranks have the same plan.
         let prepared = unless_it_panics(|| {
             let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
             let rows = if proven { Rows::new(plan, ranks, rank, per_node, self.conditions()) } else { None }?;
@@ -230,9 +231,10 @@ impl Home {
         Some(Watch::new(Arc::clone(notes), at.into(), serial, of))
     }
 
-    /// Returns an executor for the calls of one persistent collective, with the rows of `planned` and its own tags, and
-    /// the program's request: these calls may run concurrently with all other calls, and begin in any order. All ranks
-    /// of the communicator call this together. Returns None on all ranks if a rank lacks tags for either.
+    /// Returns an executor for the calls of one persistent collective, and the program's request. The executor has the
+    /// rows of `planned` and its own tags, because these calls may run concurrently with all other calls and begin in
+    /// any order. All ranks of the communicator call this together. Returns None on all ranks if one rank has too few
+    /// tags left.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -273,8 +275,8 @@ pub fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok().flatten()
 }
 
-/// Returns whether the choice of a schedule depends on the length of the call, for any collective other than a barrier
-/// on 2 to `most` ranks.
+/// Returns true if, for some collective other than a barrier, and for some number of ranks from 2 to `most`, the choice
+/// of a schedule depends on the length of the call.
 fn varies(plan: &PlanFile, most: u32) -> bool {
     let rows = plan.table().rows().iter().enumerate();
     let mut rows = rows.filter(|(_, row)| row.kind != Kind::Barrier && row.ranks > 1 && row.ranks <= most);

@@ -111,8 +111,8 @@ impl Library {
         self.scope.find(name)
     }
 
-    /// Returns the address of a function of a tool between this library and the MPI library, such as a profiler linked
-    /// to the program, if there is one.
+    /// Returns the address of a function of this name in a tool, such as a profiler linked to the program, that the
+    /// loader finds between this library and the MPI library; None if there is no such tool.
     pub fn find_tool(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
         find_next(name).filter(|&function| !share_a_file(function, self.functions.Comm_rank as *const c_void))
     }
@@ -145,7 +145,7 @@ impl Library {
 
     /// Returns the smallest and the largest of the ranks' values, in one call.
     pub fn bounds(&self, value: u64, comm: Comm) -> Outcome<(u64, u64)> {
-        // The minimum is the complement of the maximum of the complements.
+        // The minimum is computed as the complement of the maximum of the complements, so that one call suffices.
         let mine = [value, !value];
         let mut largest = [0u64; 2];
         let (c, f) = (&self.constants, &self.functions);

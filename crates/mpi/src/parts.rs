@@ -81,7 +81,7 @@ impl Parts {
             outer: [(extent[0], there[0], here[0]), (extent[1], there[1], here[1])],
             run: extent[2] * bytes,
         };
-        // Runs that follow each other in both memories become one run.
+        // Runs that are adjacent in both memories become one run.
         for at in [1, 0] {
             let (count, far, near) = runs.outer[at];
             let inner = at == 1 || runs.outer[1].0 == 1;

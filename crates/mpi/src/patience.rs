@@ -1,9 +1,9 @@
 //! Reports blocking planned calls that wait for messages longer than a limit, and reports when they continue.
 //!
-//! MPI waits without a limit for a rank on a host that is cut off, and for a rank that never makes the call. The report
-//! names the ranks whose messages the call waits for, so that the reports of all ranks show which rank delays the
-//! others. After the report the call continues to wait, because messages may still arrive, for example after a short
-//! outage of the network.
+//! MPI waits without a limit for a rank on a host that is cut off, and also for a rank that never makes the call. The
+//! report names the ranks whose messages the call waits for, so that the reports of all ranks show which rank delays
+//! the others. After the report the call continues to wait, because messages may still arrive, for example after a
+//! short outage of the network.
 
 use std::{
     ffi::c_int,
@@ -27,14 +27,14 @@ pub type Tell = fn(&Call, Duration, &[Awaited]);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The wait is shorter than the limit.
+    /// The wait is still shorter than the limit.
     Waiting,
     /// The limit is reached; the messages that have not ended are collected until the next idle poll.
     Collecting,
     Told,
 }
 
-/// The wait of the call under way. Each message that ends restarts the wait.
+/// Measures the current wait of the running call. Each message that ends restarts the measurement.
 pub struct Patience {
     limit: Duration,
     tell: Tell,
@@ -73,8 +73,8 @@ impl Patience {
         (self.turns, self.since, self.stage) = (0, None, Stage::Waiting);
     }
 
-    /// Counts a poll that advanced nothing, and reports the wait once after it reached the limit. The clock is read
-    /// once in `TURNS` such polls.
+    /// Counts a poll that made no progress, and reports the wait once when it has reached the limit. The clock is read
+    /// only once in `TURNS` such polls.
     #[inline]
     pub fn idle(&mut self, call: &Call) {
         self.turns = self.turns.wrapping_add(1).max(1);

@@ -35,7 +35,7 @@ impl Pause {
         (polls > 0).then_some(Self { polls, sleeps, turns: 0 })
     }
 
-    /// Counts a poll that advanced nothing, and pauses once the number of such polls is reached.
+    /// Counts a poll that made no progress, and pauses once the number of such polls is reached.
     #[inline]
     pub fn idle(&mut self) {
         self.turns += 1;

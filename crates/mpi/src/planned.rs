@@ -103,7 +103,7 @@ impl Planned {
     }
 
     /// Returns the notes of all collective calls on the communicator, planned or not; None if no row depends on the
-    /// length of a call, or the ranks share no memory. [`Planned::wait_for`] takes the number of a note.
+    /// length of a call, or the ranks share no memory. The number of a note is the argument of [`Planned::wait_for`].
     pub fn notes(&self) -> Option<&Arc<CallNotes>> {
         self.watch.as_ref().map(Watch::calls)
     }
@@ -130,7 +130,7 @@ impl Planned {
         self.moves
     }
 
-    /// Runs a call by the entry that [`Rows::find`] returned.
+    /// Runs a call by the schedule of the entry that [`Rows::find`] returned.
     ///
     /// # Errors
     /// Returns errors of the library, and [`Failed::OTHER`] if a call is under way or has failed, or memory is missing.
@@ -217,8 +217,8 @@ impl Planned {
         let facts = rows.plan.facts(schedule);
         let Some(blocks) = Blocks::new(facts, call.elements) else { return Ok(None) };
         let c = facts.collective;
-        // A schedule for one root serves another root if its ranks are counted from another rank. `Rows::find` excludes
-        // calls for which the changed order of ranks would change the result.
+        // A schedule for one root also serves another root, if the ranks of the communicator are renumbered by `shift`.
+        // `Rows::find` excludes calls for which the other order of ranks would change the result.
         let shift = if call.kind.has_root() { turned(call.root, c.root, ranks) } else { 0 };
         let own = turned(self.rank, shift, ranks);
         let executor = self.executors[slot.number][usize::from(call.in_place)].entry(own).or_insert_with(|| {

@@ -43,8 +43,8 @@ pub struct Port<'a> {
     pub patience: Option<&'a mut Patience>,
     /// Pauses of a call that blocks; None if it does not block, or the library pauses itself.
     pub pause: Option<Pause>,
-    /// True if the MPI library's progress function calls this transport. The transport must then not cause progress in
-    /// MPICH.
+    /// True if the MPI library's progress function calls this transport. In MPICH, the transport must then not call
+    /// functions that make progress.
     pub inside: bool,
 }
 
@@ -169,7 +169,7 @@ impl Transport for Port<'_> {
     #[inline]
     fn copy(&mut self, from: Slice, to: Slice) {
         let (source, target) = (self.address(from), self.address(to));
-        // In a call in place, most elements are already at their destination.
+        // If a call is in place, most elements are already at their destination.
         if std::ptr::eq(source, target) {
             return;
         }
@@ -193,9 +193,9 @@ impl Transport for Port<'_> {
         if known {
             return Ok(());
         }
-        // `MPI_Reduce_local` computes `inout = in op inout`, so the right operand must be in the memory of the result.
-        // Operands are swapped only if the swap cannot change a bit: a minimum of +0 and -0, or of a NaN, may depend on
-        // their order.
+        // `MPI_Reduce_local` computes `inout = in op inout`, so the right operand must first be in the memory of the
+        // result. The operands are swapped, to avoid a copy, only if the swap cannot change a bit: a minimum of +0 and
+        // -0, or with a NaN, may depend on the order.
         let integer = |element: Element| matches!(element.number, Number::Signed | Number::Unsigned | Number::Bits);
         let exact = reduction.op.is_some() && reduction.element.is_some_and(integer);
         let (given, result) = match (target == left, target == right) {

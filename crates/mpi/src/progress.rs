@@ -104,8 +104,8 @@ impl Library {
         }
     }
 
-    /// Registers `work` with the library, which calls it at least until it returns false. Every call must pass the same
-    /// `work`.
+    /// Registers `work` with the library, which calls `work` at least until `work` returns false. Every call must pass
+    /// the same `work`.
     ///
     /// # Errors
     /// Returns errors of the library.

@@ -76,7 +76,8 @@ unsafe impl Send for PersistentRequest {}
 // SAFETY: as above; a shared request is never changed.
 unsafe impl Sync for PersistentRequest {}
 
-/// The message of a process to itself: one byte, or two if the call failed, for which the receive has no room.
+/// The message of a process to itself: one byte, or two bytes if the call failed. The receive has room for one byte
+/// only, so two bytes cause an error.
 static MESSAGE: [u8; 2] = [0; 2];
 
 impl PersistentRequest {
@@ -124,7 +125,7 @@ impl Library {
         }
     }
 
-    /// Frees the receive's memory of a request that the program has freed.
+    /// Frees the memory of the receive, after the program has freed the request.
     pub fn free_again(&self, request: &PersistentRequest) {
         // SAFETY: the program freed its request, so nothing receives into the byte any more.
         drop(unsafe { Box::from_raw(request.byte) });
@@ -183,7 +184,7 @@ impl Library {
 
     /// Completes a request with the error code of its call; `MPI_SUCCESS` is 0.
     pub fn complete(&self, request: GeneralRequest, code: c_int) {
-        // SAFETY: MPI frees the code after the request was completed, which happens below.
+        // SAFETY: MPI frees the code only after the request was completed, which happens below.
         unsafe { &*request.code }.store(code, Ordering::Release);
         // SAFETY: the request was started, and is completed once.
         unsafe { (self.functions.Grequest_complete)(request.handle) };

@@ -12,7 +12,7 @@ use std::{
 
 use crate::library::{Comm, Failed, Outcome, int};
 
-/// A rank of the program's communicator, as a rank of the private communicator.
+/// A rank of the program's communicator, with its rank and tags in the private communicator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub rank: c_int,

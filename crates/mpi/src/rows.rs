@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     last_bytes: u64,
     /// The schedule's index; None if the library makes the call.
     pub schedule: Option<usize>,
-    /// True if the row was measured under other conditions, so that the library makes the call.
+    /// True if the row was measured under other conditions than those here. The library then makes the call.
     is_elsewhere: bool,
     /// The index of this entry's executors in [`crate::Planned`], counted over the entries of all collectives.
     pub number: usize,
@@ -49,8 +49,8 @@ pub enum Unserved {
     Library,
     /// The input or the output has more bytes than an `int` holds.
     TooLong,
-    /// The row's schedule has another root than the call, and would use the ranks' operands or pieces in another order.
-    /// Also the reason for an invalid root, and for elements without bytes.
+    /// The row's schedule has another root than the call, and would therefore use the ranks' operands or pieces in
+    /// another order. Also returned for an invalid root, and for elements of 0 bytes.
     Root,
     /// The row's schedule does not serve this number of elements.
     Count,
@@ -92,9 +92,9 @@ pub struct Rows {
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Rows {
-    /// Returns the rows for `ranks` ranks of which the fullest node has `per_node`, with the rows for any number per
-    /// node; None if one of their programs that `rank` may run cannot be decoded. If `conditions` are given, rows that
-    /// were measured under other conditions leave their calls to the library.
+    /// Returns the rows for `ranks` ranks: those for `per_node`, the number of ranks on the fullest node, and those for
+    /// any number per node. Returns None if a program that `rank` may run cannot be decoded. If `conditions` are given,
+    /// rows that were measured under other conditions leave their calls to the library.
     pub fn new(
         plan: &Arc<PlanFile>,
         ranks: u32,
@@ -140,8 +140,8 @@ impl Rows {
             });
         }
         for kind in &mut entries {
-            // The precedence of DecisionTable::find: rows for these ranks per node first, then rows for commutative
-            // operators.
+            // The order is that of DecisionTable::find: rows for this number of ranks per node come first, and among
+            // equal ones, rows for commutative operators.
             kind.sort_by_key(|entry| (entry.per_node.is_none(), entry.class, entry.first_bytes));
         }
         for (number, entry) in entries.iter_mut().flatten().enumerate() {

@@ -87,8 +87,8 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.chars().count()]
 }
 
-/// Returns whether this process is rank 0, by the variables that launchers set before MPI is initialised; true without
-/// them.
+/// Returns whether this process is rank 0, by the variables that launchers set before MPI is initialised; true if no
+/// launcher has set one.
 pub fn is_first() -> bool {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
         .iter()

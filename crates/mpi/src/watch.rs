@@ -24,7 +24,7 @@ use crate::{
     shared::Shared,
 };
 
-/// The time that a rank waits before it reads the notes of other ranks, and between two such readings.
+/// The time that a rank waits before it reads the notes of other ranks, and also between two such readings.
 pub const PATIENCE: Duration = Duration::from_millis(250);
 /// The number of polls between two readings of the clock.
 pub const TURNS: u32 = 1024;
@@ -41,13 +41,13 @@ pub struct Notes {
     /// Notes by rank of the private communicator; None for a rank on another node.
     pub ranks: Vec<Option<&'static Page>>,
     pub own: &'static Page,
-    /// The number of notes written, hence the next index. Concurrent threads may use the same index; at least one of
-    /// their notes is then lost.
+    /// The number of notes written so far, from which the index of the next note follows. Concurrent threads may use
+    /// the same index; at least one of their notes is then lost.
     pub next: AtomicUsize,
 }
 
-/// The name of one call on a communicator: a hash that is equal on all its ranks, and equal to the name of another call
-/// by chance only.
+/// The name of one call on a communicator: a hash that is equal on all ranks of the communicator, and equals the name
+/// of another call only by chance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name(u64);
 

@@ -24,7 +24,8 @@ pub struct Arguments {
     pub root: i32,
     pub comm: Comm,
     pub vector: Option<Vector>,
-    /// The report's counter of calls of this function that the library makes; None for functions without one.
+    /// The counter, in the report, of calls of this function that the library makes; None for functions without such a
+    /// counter.
     pub place: Option<Place>,
 }
 
@@ -106,7 +107,7 @@ impl Arguments {
         }))
     }
 
-    /// Returns the largest count of a rank, and whether all counts are equal. For elements of 0 bytes, returns the
+    /// Returns the largest count of all ranks, and true if all counts are equal. For elements of 0 bytes, returns the
     /// first count and true. The result is the same on all ranks. Returns None if the counts differ by more than
     /// [`FULL`] permits, if a count is negative, or if the list or the datatype is null.
     fn count_of_all(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<(i64, bool)>> {
@@ -164,7 +165,7 @@ impl Arguments {
             let piece = Memory::new(0, (most, datatype), room, output.plain);
             Some(piece.of_counts(places.address(self.recv, me), own, Err(extent)))
         } else {
-            // The library reports a length that differs from this rank's count.
+            // If a length differs from this rank's count, the call is wrong, and the library reports it.
             Some(input.in_room(room)).filter(|_| given == Some(input.bytes))
         };
         described.output = Some(output.of_counts(self.recv, all, Ok(places)));
@@ -190,7 +191,8 @@ impl Arguments {
             let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
             let (op, element) = (c.op(op_handle), c.element(datatype));
             let commutes = match op {
-                // The library reports a type that the operator does not take. All ranks name the same type.
+                // If the operator is not defined for the type, the call is wrong, and the library reports it. All ranks
+                // use the same type, so they all return here.
                 Some(op) if element.is_none_or(|element| !element.number.takes(op)) => return Ok(None),
                 Some(_) => true,
                 None if safe_ops && c.is_users(op_handle) => library.commutes(op_handle)?,
@@ -221,15 +223,15 @@ impl Arguments {
                 Some(element) => (element.bytes, true),
                 None if datatype == c.type_null => return Ok(None),
                 None if private.is_some_and(|private| !library.takes_type(datatype, private)) => return Ok(None),
-                // In a reduction all ranks name the same datatype. In other collectives datatypes may differ for the
-                // same bytes.
+                // In a reduction, all ranks use the same datatype. In other collectives, ranks may use different
+                // datatypes for the same bytes.
                 None if users => library.layout_of_all(datatype)?,
                 None => library.layout(datatype)?,
             };
             let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
             let bytes = count.and_then(|n| n.checked_mul(size));
             let memory = count.zip(bytes).map(|(count, bytes)| Memory::new(address, (count, datatype), bytes, plain));
-            // The library reports a null address, which is valid with a datatype that contains absolute addresses
+            // A null address is an error, which the library reports, unless the datatype contains absolute addresses
             // (MPI_BOTTOM).
             Ok(memory.filter(|m| m.address != 0 || !m.plain || m.bytes == 0))
         };
@@ -253,8 +255,8 @@ impl Arguments {
             Kind::Scatter if in_place => return Ok(None),
             _ => {
                 let input = if in_place {
-                    // The input is the whole vector at the result's address; in a gather or allgather, this rank's
-                    // piece of the result.
+                    // The input has the address of the result; in a gather or allgather, it is this rank's piece of the
+                    // result.
                     let piece = if matches!(self.kind, Kind::Allgather | Kind::Gather) { me } else { 0 };
                     let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
                     let Some(offset) = count.filter(|_| c.handle(self.recv_type) != c.type_null) else {
@@ -278,7 +280,8 @@ impl Arguments {
         let (elements, element_bytes) = match (self.kind, reduction, input.or(output)) {
             (Kind::Barrier, ..) | (_, _, None) => (1, 1),
             (_, Some(_), Some(memory)) => {
-                // The library reports a datatype that a predefined operator does not accept.
+                // The call is wrong, because a predefined operator does not accept this datatype; the library reports
+                // the error.
                 if !memory.plain {
                     return Ok(None);
                 }
@@ -306,7 +309,7 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// Returns whether the input is the output and the library refuses such calls.
+    /// Returns whether input and output have the same address and the library reports an error for such calls.
     pub fn is_refused_alias(&self, home: &Home, described: &Described) -> bool {
         described.overlaps && self.send == self.recv && home.refuses_alias(self.kind, self.vector.is_some())
     }
@@ -348,10 +351,11 @@ impl Arguments {
 
     /// Estimates the bytes of a call that cannot be described, for the report; 0 if unknown.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
-        // If only some ranks have a significant count and datatype, the library is not called.
+        // In these collectives, only some ranks have a significant count and datatype, so the size is unknown.
         let rooted = matches!(self.kind, Kind::Barrier | Kind::Gather | Kind::Scatter);
         let datatype = library.constants.handle(self.recv_type);
-        // A null datatype would call the program's error handler here; the call itself does so later.
+        // The size of a null datatype is not requested, because the library would call the program's error handler. The
+        // call itself does so later.
         let none = rooted || datatype == library.constants.type_null;
         let size = if none { 0 } else { library.layout(datatype).map_or(0, |(size, _)| size as u64) };
         if none { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }

@@ -1,12 +1,12 @@
 //! Runs nonblocking collectives, such as `MPI_Iallreduce`, by the plan.
 //!
 //! If `UNISONO_NONBLOCKING` is on, the rows of the blocking collectives serve nonblocking calls. The switch is off by
-//! default because measurements of blocking collectives predict nonblocking ones poorly. The library makes a call
-//! unless an earlier collective made the communicator ready: joining waits for other ranks, which nonblocking calls
-//! must not do. The calls of one communicator run one after the other, in the order in which they began, with messages
-//! separate from blocking calls. The MPI library advances the calls whenever it makes progress ([`unisono_mpi`]'s
-//! hook), so the program may wait for anything meanwhile. Calls with the program's own operators are left to the
-//! library, because the program may free the operator before the call ends.
+//! default because times of nonblocking collectives differ from the measured times of blocking ones. The library makes
+//! a call unless an earlier collective made the communicator ready: making it ready waits for other ranks, which a
+//! nonblocking call must not do. The calls of one communicator run one after the other, in the order in which they
+//! began, with messages separate from blocking calls. The MPI library advances the calls whenever it makes progress
+//! ([`unisono_mpi`]'s hook), so the program may wait for anything meanwhile. Calls with the program's own operators are
+//! left to the library, because the program may free the operator before the call ends.
 
 use std::{
     cell::Cell,
@@ -118,8 +118,8 @@ impl Begun {
             Some(output) => Some(output.of_type(library.keep_type(output.datatype)?)),
             None => None,
         };
-        // The call is counted before the registration, so that the library keeps the hook if it calls the hook before
-        // the push.
+        // The call is counted before the registration: if the library runs the hook before the call is in the queue,
+        // the hook then sees a call and stays registered.
         CALLS.fetch_add(1, Ordering::Relaxed);
         let made = library.call_on_progress(carry_on).and_then(|()| request());
         let (completion, since) = match made {

@@ -3,10 +3,10 @@
 //! Bits must agree if data only moves, and for integers, truth values and bits; minima and maxima of floats must be
 //! equal numbers, or both NaN. Sums of `f32` and `f64` round in the order of their tree: two trees differ by at most 2
 //! P eps sum|x| (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x|
-//! of the exact sum, to first order); products likewise by 2 P eps |x|. If the library combines in the order of the
-//! plan, the bits of sums and products must agree too ([`probe`]). Sums and products of `long double` and complex
-//! numbers, and the program's own operators, are not compared. After an allreduce by a repeatable schedule and this
-//! project's kernels, all ranks must have the same bits. The program receives the library's result.
+//! of the exact sum, to first order); products of value x differ by at most 2 P eps |x|. If the library combines in the
+//! order of the plan, the bits of sums and products must agree too ([`probe`]). Sums and products of `long double` and
+//! complex numbers, and the program's own operators, are not compared. After an allreduce by a repeatable schedule and
+//! this project's kernels, all ranks must have the same bits. The program receives the library's result.
 
 use std::{
     ffi::c_int,
@@ -82,7 +82,8 @@ pub fn both(
             wrong.get_or_insert_with(|| "the library adds in the same order, and has other bits".to_owned());
         }
     }
-    // The library may combine elements of one call differently, depending on their number and position.
+    // Only this project's kernels are checked, because the library may combine elements of one call differently,
+    // depending on their number and position.
     let ours = call.reduction.is_some_and(|reduction| reduction.is_ours());
     if call.kind == Kind::Allreduce && ours && served.planned.rows().is_repeatable(call.kind, entry) {
         let (least, most) = library.bounds(hash, comm)?;
@@ -161,8 +162,8 @@ pub unsafe fn write_float(at: *mut u8, bytes: usize, value: f64) {
     }
 }
 
-/// Returns whether the bits of any sum or product of floats differ, among elements that are finite in one of the
-/// results.
+/// Returns whether a sum or product of floats has different bits in the two results. Elements that are not finite in
+/// either result are ignored.
 fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -> bool {
     let Some((_, _, bytes)) = probe::depends_on_order(reduction) else { return false };
     let finite = |x: &[u8]| match *x {

@@ -75,8 +75,8 @@ impl Serving {
         leaves
     }
 
-    /// Locks the executor. Returns None while a call runs: the present call is then made by an operator or an error
-    /// handler of the running call.
+    /// Locks the executor. Returns None while a call runs; the new call then comes from an operator or an error handler
+    /// inside the running call.
     pub fn lock(&self) -> Option<MutexGuard<'_, Served>> {
         match self.served.try_lock() {
             Ok(served) => Some(served),
@@ -118,8 +118,8 @@ const REMEMBERED: usize = 16;
 
 thread_local! {
     /// The communicators of a thread's latest calls. With this cache a call takes no lock and changes no shared
-    /// counter: such an operation waits until earlier writes have reached other cores, which takes longer than the rest
-    /// of an intercepted call.
+    /// counter. Atomic changes wait until earlier writes are visible to other cores, which would take longer than all
+    /// other work of an intercepted call.
     static LATEST: [Cell<Option<Latest>>; REMEMBERED] = const { [const { Cell::new(None) }; REMEMBERED] };
 }
 
@@ -128,9 +128,9 @@ fn place_of(comm: Comm) -> usize {
     (comm as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - REMEMBERED.ilog2())
 }
 
-/// Applies `work` to the state of a communicator. A communicator without a state joins first, which waits for its other
-/// ranks. If the call is known to be wrong, the communicator does not join and the result is None, because the other
-/// ranks may not make this call.
+/// Applies `work` to the state of a communicator. A communicator without a state first joins ([`Home::join`]), which
+/// waits for its other ranks. If the call is known to be wrong, the communicator does not join and the result is None,
+/// because the other ranks may not make this call.
 ///
 /// # Errors
 /// Returns errors of the library.
@@ -145,7 +145,7 @@ pub fn with_known<T>(
     let latest = match find(comm) {
         Some(latest) => latest,
         None if home.is_some_and(|home| is_wrong(library, home, arguments)) => return Ok(None),
-        // The change count forces a lookup by the next call.
+        // This change count is never current, so the next call looks the communicator up again.
         None => Latest { changes: u64::MAX, comm, known: learn(library, home, comm)? },
     };
     Ok(Some(with(latest, work)))
@@ -193,8 +193,8 @@ fn with<T>(latest: Latest, work: impl FnOnce(&Known) -> T) -> T {
     done
 }
 
-/// Takes a communicator's state, if it has one, out of this thread's cache, so that the shared reference count does not
-/// change. A state that is not in the cache is looked up.
+/// Returns a communicator's state, if it has one. The state is moved out of this thread's cache, so that its shared
+/// reference count does not change. If the cache lacks the state, it is looked up.
 #[inline]
 fn find(comm: Comm) -> Option<Latest> {
     let changes = CHANGES.load(Ordering::Acquire);
@@ -286,7 +286,8 @@ fn complain_of_conditions(home: Option<&Home>, rows: &Rows, rank: u32) {
     });
 }
 
-/// Returns the key of the attribute whose deletion shows that a communicator is freed, by any function.
+/// Returns the key of an attribute of communicators. MPI deletes the attribute when a communicator is freed, by any
+/// function, so that this library notices it.
 fn keyval(library: &Library) -> Outcome<c_int> {
     static KEYVAL: OnceLock<c_int> = OnceLock::new();
     match KEYVAL.get() {

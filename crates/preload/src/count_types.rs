@@ -9,8 +9,8 @@ use crate::{
     original::{Original, call_original},
 };
 
-/// Converts an `MPI_Count` per rank to `int`, for a library without the `_c` function; None if a number does not fit.
-/// With `across` on an intercommunicator, the list is for the ranks of the remote group.
+/// Converts a list with an `MPI_Count` for each rank to `int`, for a library without the `_c` function; None if a
+/// number does not fit. With `across` on an intercommunicator, the list is for the ranks of the remote group.
 pub fn narrow(numbers: usize, comm: usize, across: bool) -> Option<Vec<c_int>> {
     static OTHERS: Original = Original::new(c"PMPI_Comm_remote_size");
     let library = library()?;

@@ -158,7 +158,8 @@ pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
 }
 
-/// The tag of the empty messages that order the ranks between two timed calls.
+/// The tag of the empty messages of [`unisono_report_to_root`] and [`unisono_wait_for_root`], which separate two timed
+/// calls.
 const TURN: c_int = 7;
 
 /// Sends an empty message from every other rank of the communicator to rank 0, which waits for all.

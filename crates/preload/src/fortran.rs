@@ -235,7 +235,7 @@ macro_rules! begin {
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($a: usize),*) {
             call_binding!($pmpi $(or $pmpir)?, $($a),*);
-            // After an error MPI does not run, and there is no plan to compare.
+            // If initialization failed, MPI does not run, and plans are not compared.
             let runs = guarded(|| library().is_some_and(unisono_mpi::Library::is_running), false);
             ready(if runs { 0 } else { 1 });
         }

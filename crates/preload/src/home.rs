@@ -16,8 +16,8 @@ pub const CHECK: u64 = 2;
 
 static HOME: OnceLock<Option<Home>> = OnceLock::new();
 
-/// Makes the home: compares the plans of all ranks of `world`, which all call this right after MPI was initialised. The
-/// result is `None` if an MPI call of the comparison failed; later calls return the first result.
+/// Makes the home: compares the plans of all ranks of `world`. All ranks call this function right after MPI was
+/// initialised. The result is `None` if an MPI call of the comparison failed; later calls return the first result.
 pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
     let settle = || {
         let settings = settings();
@@ -37,8 +37,8 @@ pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
 }
 
 /// Returns the home for a call on `comm`. If the program's `MPI_Init` was not intercepted, the first call on
-/// `MPI_COMM_WORLD` makes the home, provided that only one thread at a time calls MPI; otherwise calls of other threads
-/// have no order relative to this one.
+/// `MPI_COMM_WORLD` makes the home, provided that only one thread at a time calls MPI; with several threads, ranks
+/// might make their calls in different orders.
 #[inline]
 pub fn home(library: &Library, comm: Comm) -> Option<&'static Home> {
     match HOME.get() {

@@ -62,7 +62,7 @@ pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
     look_closer(&arguments, original)
 }
 
-/// Makes a call for which the thread's cache ([`comms::leaves`]) does not decide that the library makes it.
+/// Makes a call that the thread's cache ([`comms::leaves`]) does not leave to the library.
 #[inline(never)]
 fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
     shielded(arguments.comm, &original, |started| serve(arguments, &original, started))
@@ -77,7 +77,7 @@ pub fn shielded(comm: usize, original: &impl Fn() -> c_int, serve: impl FnOnce(&
         Ok(code) => code,
         Err(_) if !started.get() => guarded(original, crate::original::NO_FUNCTION),
         Err(_) => {
-            // Other ranks wait for messages that are never sent.
+            // The program must end, because other ranks wait for messages that will never be sent.
             say("an internal failure in the midst of a planned collective; the program is ended");
             if let Some(library) = library() {
                 library.abort(comm, 1);
@@ -96,7 +96,7 @@ pub fn guarded<T>(work: impl FnOnce() -> T, otherwise: T) -> T {
 fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bool>) -> c_int {
     let Some(library) = library() else { return original() };
     let comm = library.constants.handle(arguments.comm);
-    // The library refuses a null communicator.
+    // The library reports the error of a null communicator.
     if comm == library.constants.comm_null {
         return original();
     }
@@ -114,14 +114,16 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
             Ok(Some(code)) => code,
             Ok(None) => by_library(library, arguments, known, original),
             Err(failed) => {
-                // Errors on the private communicators are returned as codes: the program's handler decides.
+                // Errors on the private communicator are returned as codes, so the program's own handler is called
+                // here.
                 library.call_error_handler(comm, failed);
                 failed.0
             }
         }
     };
     if arguments.place.is_some() {
-        // Another rank may make the call without passing through this library, and would not join.
+        // The first call of a communicator must not join here, because another rank may make this call without passing
+        // through this library, and would not join.
         return comms::with_found(comm, work).unwrap_or_else(|| passed_on(arguments, original));
     }
     match comms::with_known(library, home, arguments, work) {
@@ -178,8 +180,9 @@ fn planned(
     if !described.fits(known.ranks) {
         return Ok(None);
     }
-    // An input that is the output is an error of this rank alone. A library that checks for this error returns it
-    // before it waits for other ranks. If the library does not check, all ranks take part in the planned call.
+    // If the input is the output, only this rank is in error. A library that checks for this error returns it before it
+    // waits for other ranks, so the call is left to it. If the library does not check, all ranks take part in the
+    // planned call.
     if arguments.is_refused_alias(home, &described) {
         return Ok(None);
     }
@@ -217,7 +220,7 @@ fn planned(
     Ok(Some(0))
 }
 
-/// Returns whether an entry may serve a call although results round. An allreduce of inexact numbers or by the
+/// Returns whether an entry may serve a call whose results may be rounded. An allreduce of inexact numbers or by the
 /// program's own operator is served only by schedules that give all ranks the same bits, unless both the plan and the
 /// environment permit other schedules.
 pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bool {
@@ -253,7 +256,7 @@ pub fn prepare(
 ) -> Outcome<Call> {
     let mut call = described.call;
     if call.kind == Kind::Barrier {
-        // A barrier has one element, whose value is unused. The element needs memory.
+        // A barrier has one element, whose value is unused but which needs memory.
         call.input = buffers.input.bytes(call.element_bytes);
         call.output = buffers.output.bytes(call.element_bytes);
     }
@@ -276,7 +279,7 @@ pub fn prepare(
         let own = entry.is_none() || !output.plain;
         call.output = if own { buffers.output.bytes(output.bytes) } else { output.address as *mut u8 };
     } else if call.kind == Kind::Scatter {
-        // The root's piece is not copied, but its schedule writes a result.
+        // The program does not want a copy of the root's piece, but the schedule writes one, so a buffer receives it.
         call.output = buffers.output.bytes(call.elements.saturating_mul(call.element_bytes));
     }
     Ok(call)

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use unisono_mpi::{Comm, Datatype, Library, Outcome};
 
-/// A list in the program's memory with one number for each rank: `int`, or if `wide`, `MPI_Count` or `MPI_Aint`.
+/// A list in the program's memory with one number for each rank: of type `int` or, if `wide` is true, `MPI_Count` or
+/// `MPI_Aint`.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
     pub address: usize,

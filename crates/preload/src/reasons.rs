@@ -115,8 +115,8 @@ fn of_row(why: Unserved, kind: Kind, ranks: u32, rows: &[Row]) -> Reason {
     }
 }
 
-/// Returns the reason why the library makes calls of the function [`NAMES`]`[place]`, which a plan serves in part or
-/// not at all; empty without a plan.
+/// Returns the reason why the library makes calls of the function [`NAMES`]`[place]`, which plans serve only in some
+/// cases or never; empty if there is no plan.
 pub fn of_passed(place: usize, library: &Library) -> &'static str {
     let settings = settings();
     let name = NAMES[place];

@@ -20,8 +20,9 @@ use crate::{
     settings::{NONBLOCK, Report, say, settings},
 };
 
-/// The kind of a call (plus [`BEGUN`] for a nonblocking call), the class of its bytes ([`count`]), the number of ranks,
-/// the row of the plan plus 1 (0 for a call by the library), and the [`Reason`] of a call by the library.
+/// The properties by which the report groups calls: the index of a call's kind (plus [`BEGUN`] for a nonblocking call),
+/// the class of its bytes ([`count`]), the number of ranks, the row of the plan plus 1 (0 for a call by the library),
+/// and the number of the [`Reason`] of a call by the library.
 type Key = (usize, u32, u32, usize, u64);
 
 static RAN: Mutex<BTreeMap<Key, (u64, u64)>> = Mutex::new(BTreeMap::new());
@@ -82,7 +83,7 @@ pub fn finish(library: &Library, home: &Home) {
         mine.extend([kind as u64, u64::from(class), u64::from(ranks), row as u64, why, calls, nanoseconds]);
     }
     let Ok(all) = library.gather(&mine, world) else { return };
-    // A rank with another version of this library sends other words.
+    // Words of an unexpected number come from a rank with another version of this library; then there is no report.
     if all.is_empty() || all.iter().any(|words| words.len() < 2 + passed_on::NAMES.len()) {
         return;
     }
@@ -127,8 +128,8 @@ fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> S
         for row in words[2 + passed..].chunks_exact(ROW) {
             let Some(key) = key(row) else { continue };
             let entry = rows.entry(key).or_default();
-            // Several communicators of the same size may have made calls; the largest count and time of any rank
-            // represent all.
+            // Ranks of one communicator count the same calls, so counts are not added. Several communicators of this
+            // size may have made calls: the largest count and time of any rank are reported.
             *entry = (entry.0.max(row[5]), entry.1.max(row[6]));
         }
     }

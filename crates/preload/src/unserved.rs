@@ -15,8 +15,9 @@ const PLACES: usize = 16;
 /// The number of words that identify a call: root, flags and collective; two counts; three handles.
 const WORDS: usize = 6;
 
-/// The remembered calls of a communicator. MPI permits one thread at a time to call collectives on a communicator. Two
-/// threads that do so anyway may mix the words of two calls, neither of which a row serves.
+/// The remembered calls of a communicator. MPI permits one thread at a time to call collectives on a communicator. If
+/// two threads do so anyway, the words of two calls may be mixed, which is harmless, because no row serves either of
+/// them.
 #[derive(Default)]
 pub struct UnservedCalls {
     calls: [UnservedCall; PLACES],

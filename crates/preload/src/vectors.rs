@@ -1,9 +1,9 @@
 //! Collectives with a count for every rank, which a plan serves if all counts are equal, or differ by no more than
 //! `FULL` of [`crate::arguments`] permits.
 //!
-//! In these calls every rank has the counts of all ranks, so all ranks decide alike. Calls in which every rank has only
-//! its own counts (`MPI_Alltoallv`), or only the root has them (`MPI_Gatherv`, `MPI_Scatterv`), are left to the
-//! library. These calls never make a communicator ready.
+//! In these calls every rank has the counts of all ranks, so all ranks decide in the same way. Calls in which every
+//! rank has only its own counts (`MPI_Alltoallv`), or only the root has them (`MPI_Gatherv`, `MPI_Scatterv`), are left
+//! to the library. These calls never make a communicator ready.
 
 use std::ffi::c_int;
 

@@ -1,4 +1,4 @@
-//! The elements of the blocks of a stored schedule, for the vector of one call.
+//! Converts blocks of a stored schedule to ranges of elements for the vector of one call.
 
 use unisono_schedule::stored::{Blocking, Facts, Place};
 
@@ -37,7 +37,7 @@ impl Blocks {
         self.limit.map_or(whole, |limit| whole.min(limit))
     }
 
-    /// Returns as many elements at `place` as blocks `align .. align + len` of the vector have.
+    /// Returns the slice at `place` that has as many elements as blocks `align .. align + len` of the vector.
     #[inline]
     pub fn slice(&self, place: Place, len: u32, align: u32) -> Slice {
         let count = self.before(align + len) - self.before(align);

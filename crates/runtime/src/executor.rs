@@ -18,7 +18,8 @@ enum Message<R> {
 pub enum Progress {
     /// An action was executed; others may be possible immediately.
     Moved,
-    /// No step can run before a message ends; from [`Executor::poll`] also: all steps ran, but a send has not ended.
+    /// No step can run before a message ends. [`Executor::poll`] also returns this value if all steps ran but a send
+    /// has not ended.
     Blocked,
     Finished,
 }
@@ -68,7 +69,8 @@ impl<R> Executor<R> {
     /// Runs a whole call.
     ///
     /// # Errors
-    /// Returns the errors of the transport; the program then stays at the point of the error.
+    /// Returns the errors of the transport; the program then stops at this point, and [`Self::give_up`] ends its
+    /// messages.
     pub fn run<T: Transport<Request = R>>(&mut self, blocks: &Blocks, transport: &mut T) -> Result<(), T::Error> {
         self.start();
         let wait = self.lanes.len() == 1;
@@ -154,7 +156,7 @@ impl<R> Executor<R> {
             }
             let a = &self.program.arrivals[number];
             let into = blocks.slice(a.place, a.len, a.align);
-            // Sender and receiver agree on the length, so neither has an empty message.
+            // Sender and receiver agree on the length, so both omit an empty message.
             self.arrivals[number] = match into.len {
                 0 => Message::Ended,
                 _ => Message::Active(transport.receive(a.peer, a.tag, into)?),
@@ -164,8 +166,9 @@ impl<R> Executor<R> {
         Ok(())
     }
 
-    /// Executes the next step of a lane if all its waits have ended. `wait` permits blocking, for a rank with a single
-    /// lane, which has nothing else to do unless one of its receives waits for its destination.
+    /// Executes the next step of a lane if all its waits have ended. If `wait` is true, the function may block: the
+    /// rank has a single lane, so it has nothing else to do, unless a receive is waiting for its destination to become
+    /// free.
     fn step<T: Transport<Request = R>>(
         &mut self,
         lane: usize,
@@ -210,8 +213,8 @@ impl<R> Executor<R> {
         Ok(true)
     }
 
-    /// Returns whether the next receive waits only for sends that are under way, so that it could be posted while the
-    /// lane waits.
+    /// Returns whether the next receive waits only for sends in progress. Such a receive may become possible while the
+    /// lane waits for another message.
     fn is_post_pending(&self, lane: usize) -> bool {
         let next = self.lanes[lane].arrival;
         if next == self.program.lanes[lane].arrivals.end {

@@ -1,6 +1,7 @@
 //! A transport for tests, with all ranks in one thread. A message is delivered at a moment drawn from a seed, directly
-//! from the sender's memory to the receiver's, and never before its receive is posted. So memory that is overwritten or
-//! received into too early causes a wrong result for some seeds, and a cycle of waits causes [`LocalError::Stuck`].
+//! from the sender's memory to the receiver's, and never before its receive is posted. So a program that overwrites
+//! memory too early, or receives into it too early, has a wrong result for some seeds, and a cycle of waits causes
+//! [`LocalError::Stuck`].
 
 use unisono_collective::Operator;
 use unisono_schedule::{

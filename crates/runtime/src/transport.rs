@@ -18,8 +18,9 @@ pub struct Slice {
 
 /// Messages and memory of one rank.
 ///
-/// Messages of one sender, receiver and tag arrive in the order sent. Until its request has ended, a sent slice is not
-/// written, and a received one not accessed. The executor uses only the buffers of a [`crate::Blocks`].
+/// Messages with the same sender, receiver and tag arrive in the order in which they were sent. Until a request has
+/// ended, the executor does not write the slice of a send, and does not access the slice of a receive. The executor
+/// uses only the buffers of a [`crate::Blocks`].
 pub trait Transport {
     type Request;
     type Error;

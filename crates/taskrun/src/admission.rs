@@ -42,7 +42,8 @@ pub const NOT_RUNNING: &str = "MPI was finalized or never initialised; no call c
 /// # Errors
 /// Returns an error if MPI has ended or does not permit calls of this thread now.
 pub fn enter(library: &Library, level: ThreadLevel) -> Result<Inside, RunError> {
-    // The count is incremented before the flag is read; the end of the program sets the flag before it reads the count.
+    // This thread increments the count before it reads the flag, and the end of the program sets the flag before it
+    // reads the count. So at least one of the two sees the other.
     INSIDE.fetch_add(1, Ordering::SeqCst);
     let mut inside = Inside { alone: false };
     if ENDING.load(Ordering::SeqCst) || !library.is_running() {

@@ -77,7 +77,7 @@ impl<L: MessageLayer> Exchange<L> {
 impl<L: MessageLayer> Drop for Exchange<L> {
     fn drop(&mut self) {
         if !self.begun.is_empty() {
-            // The message layer may still use the memory.
+            // The memory is leaked on purpose, because the message layer may still use it.
             mem::forget((self.array.clone(), self.call.take(), mem::take(&mut self.apart)));
             mem::forget((mem::take(&mut self.kept), mem::take(&mut self.contributions)));
         }
@@ -179,7 +179,8 @@ pub fn exchange<L: MessageLayer>(
     let mut made = Exchange::on(array);
     for (to, parts) in sends.iter() {
         let (at, bytes) = match parts.in_place() {
-            // The region does not change until the exchange is complete.
+            // A contiguous region is sent from the array itself, because it does not change until the exchange is
+            // complete.
             Some((first, bytes)) => (made.array.at(first), bytes),
             None => {
                 let mut room = packed(&made.array, parts);

@@ -1,4 +1,4 @@
-//! The host of a run: it executes the kernels of a user, and collectives by its own plans.
+//! The host of a run, which executes the kernels of a user, and executes collectives by its own plans.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub trait Objects {
     type Planned: Send;
 }
 
-/// The means by which a completed exchange was carried out.
+/// The way in which a completed exchange was carried out.
 pub enum Served<'a, P> {
     Messages,
     Library,
@@ -80,7 +80,7 @@ pub trait Host {
     /// Returns the errors of the host.
     fn is_planned(&self, call: &Arc<WorldCall>, array: usize) -> Result<bool, Self::Error>;
 
-    /// Returns whether a planned collective can start without waiting for an earlier one.
+    /// Returns whether a planned collective can start now, without waiting for an earlier collective.
     ///
     /// # Errors
     /// Returns the errors of the host.

@@ -36,7 +36,8 @@ pub trait MessageLayer: Send + Sync {
     /// The requirements are those of `begin_collective` of [`Library`].
     unsafe fn collective(&self, call: &Arguments, from: Shares<'_>, to: Shares<'_>) -> Outcome<Self::Request>;
 
-    /// Returns whether a request is complete. Callers must not call this again after it returned true.
+    /// Returns whether a request is complete. Callers must not call this function again for a request after it returned
+    /// true.
     fn is_over(&self, request: &mut Self::Request) -> Outcome<bool>;
 }
 

@@ -1,4 +1,4 @@
-//! The arrays of a program in the memory of a rank, and the messages that read and write them.
+//! The arrays of a program in the memory of a rank, and the messages that read and write these arrays.
 
 use std::{
     any::Any,
@@ -12,7 +12,7 @@ use unisono_mpi::{Corners, Layout, Outcome, Parts};
 
 use crate::{error::RunError, layer::MessageLayer, lock};
 
-/// The largest number of entries of each of the two caches of byte ranges. A full cache is emptied.
+/// The maximum number of entries of each of the two caches of byte ranges. A cache that is full is emptied.
 const MOST_KEPT: usize = 1 << 16;
 
 /// An array in memory, with all its elements.
@@ -52,7 +52,7 @@ impl Room {
     }
 }
 
-/// A started message: whether this rank sends it, the other rank, and the number of bytes.
+/// A started message: true if this rank sends it, the other rank, and the number of bytes.
 type Logged = (bool, u32, usize);
 /// The other rank of each message, and the parts of an array that this rank sends to it or receives from it.
 pub type Rows = Arc<[(u32, Arc<Parts>)]>;
@@ -104,7 +104,7 @@ impl<L: MessageLayer> Memory<L> {
         lock(&self.inner).codes.get(&number).cloned()
     }
 
-    /// Returns the messages started since the previous call: whether this rank sends it, the other rank, and its bytes.
+    /// Returns the messages started since the previous call: true if this rank sends it, the other rank, and its bytes.
     /// A message that is sent in pieces counts as one. The first call returns none and starts recording.
     pub fn begun(&self) -> Vec<Logged> {
         lock(&self.inner).log.replace(Vec::new()).unwrap_or_default()

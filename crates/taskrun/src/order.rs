@@ -19,8 +19,8 @@ impl Order {
         self.left > 0
     }
 
-    /// Returns whether the commands in `on`, and all commands up to number `until`, are complete. Numbers of other runs
-    /// count as complete.
+    /// Returns whether the commands in `on`, and all commands up to number `until`, are complete. Numbers of commands
+    /// of earlier runs count as complete.
     pub fn are_done(&self, on: &[u32], until: Option<u32>) -> bool {
         until.is_none_or(|until| self.place(until).is_none_or(|at| at < self.lowest))
             && on.iter().all(|&number| self.place(number).is_none_or(|at| !self.open[at]))

@@ -31,11 +31,11 @@ use crate::{
     ways::{Route, Way},
 };
 
-/// The number of steps without progress before the first call of [`Host::idle`]. After that, each further step without
-/// progress calls it, and lets other threads and ranks use this core.
+/// The number of steps without progress before the first call of [`Host::idle`]. After this number, each further step
+/// without progress calls `idle`, and lets other threads and ranks use this core.
 const SPINS: u32 = 32;
-/// The minimum number of bytes of a copy, or of the array of a collective, for which other threads of the host may run
-/// during packing and unpacking.
+/// The minimum number of bytes of a copy, or of the array of a collective, for which packing and unpacking releases the
+/// host's lock, so that other threads of the host may run meanwhile.
 const LONG: usize = 1 << 16;
 
 /// The result of one step of a run.
@@ -134,8 +134,8 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         Ok(true)
     }
 
-    /// Returns whether no exchange is under way; false while another thread works with the run. If true after
-    /// [`Self::advance`] returned false, no exchange can start before the next kernel has ended.
+    /// Returns whether no exchange is under way; false while another thread works with the run. If this function
+    /// returns true after [`Self::advance`] returned false, no exchange can start before the next kernel has ended.
     pub fn is_idle(&self) -> bool {
         self.work().is_some_and(|mut work| work.state().is_idle())
     }
@@ -206,8 +206,8 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         Some(Work { run: self, state: Some(state) })
     }
 
-    /// Finishes and starts exchanges. If `apart`, a kernel runs meanwhile, so copies and calls of MPI are made without
-    /// the host's lock ([`Host::unlocked`]).
+    /// Finishes and starts exchanges. If `apart` is true, a kernel runs at the same time, so copies and calls of MPI
+    /// are made without the host's lock ([`Host::unlocked`]).
     fn advance_state<H>(&self, host: &H, state: &mut State<O, L>, apart: bool) -> Result<bool, H::Error>
     where
         H: Host<Objects = O>,
@@ -334,8 +334,8 @@ fn end<H: Host, L: MessageLayer>(
     Ok(())
 }
 
-/// Returns whether a command whose dependencies are complete may start: no collective runs in its array's memory and,
-/// for a plan of the host, the host can start it without waiting.
+/// Returns whether a command whose dependencies are complete may start: no collective runs in the memory of its array
+/// and, if the host has a plan for it, the host can start it without waiting.
 fn can_begin<H: Host, L: MessageLayer>(
     host: &H,
     state: &State<H::Objects, L>,
@@ -348,7 +348,7 @@ fn can_begin<H: Host, L: MessageLayer>(
     }
 }
 
-/// Runs a function, without the host's lock if `worth` is true.
+/// Runs a function. If `worth` is true, the function runs without the host's lock.
 fn unlocked<H: Host, R: Send>(host: &H, worth: bool, act: impl FnOnce() -> R + Send) -> R {
     if worth { host.unlocked(act) } else { act() }
 }

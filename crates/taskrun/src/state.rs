@@ -121,7 +121,7 @@ impl<O: Objects, L: MessageLayer> State<O, L> {
         self.kernels.pop_front()
     }
 
-    /// Returns whether three conditions hold: no kernel runs, the next kernel waits for this exchange, and no other
+    /// Returns true if three conditions hold: no kernel runs, the next kernel waits for this exchange, and no other
     /// exchange of its array is under way. No kernel can then run before the exchange is complete.
     pub fn is_alone(&self, command: &Command<O>) -> bool {
         let next = self.kernels.front().is_some_and(|kernel| kernel.on.contains(&command.number));

@@ -1,4 +1,4 @@
-//! The memories of a process for one buffer: which of them have the latest contents of each element.
+//! For one buffer of a process, the memories that have the latest contents of each element.
 //!
 //! Invariants: the regions of `arrivals` are disjoint, and the host has the latest contents of each of them. For every
 //! element that the process has, at least one memory has the latest contents.
@@ -23,9 +23,9 @@ pub struct Memories {
 /// The copies of one call of [`Memories::bring`].
 #[derive(Default, Debug)]
 pub struct Brought {
-    /// One message for each pair of memories, ascending.
+    /// At most one message for each pair of memories, in ascending order.
     pub messages: Vec<Message>,
-    /// The number of copies if each arrival is copied separately.
+    /// The number of copies that would be needed if each arrival was copied separately.
     pub updates: u64,
 }
 
@@ -37,8 +37,9 @@ impl Memories {
         Self { latest, arrivals: Vec::new() }
     }
 
-    /// Copies to each memory the part of its wanted region that it lacks: from the host if it has the latest contents,
-    /// otherwise from the first device that has them. All copies read the contents before the call.
+    /// Copies to each memory the part of its wanted region that it lacks: from the host if the host has the latest
+    /// contents, otherwise from the first device that has them. All copies read the contents as they were before the
+    /// call.
     pub fn bring(&mut self, wanted: &[(u32, Region)]) -> Brought {
         let mut brought = Brought::default();
         let before = self.latest.clone();
@@ -64,7 +65,8 @@ impl Memories {
         brought
     }
 
-    /// Returns the number of arrivals that overlap a region, plus one if a part of the region is in no arrival.
+    /// Returns the number of separate copies for a region: one for each arrival that overlaps it, plus one if a part of
+    /// the region is in no arrival.
     fn apart(&self, region: &Region) -> u64 {
         let mut rest = region.clone();
         let mut count = 0;

@@ -46,7 +46,7 @@ unisono_base::named! {
 pub struct DeviceMoved {
     pub moment: Moment,
     pub moved: Moved,
-    /// The number of copies of one occurrence if each received message is copied separately.
+    /// The number of copies of one occurrence that would be needed if each received message was copied separately.
     pub updates: u64,
 }
 
@@ -171,7 +171,7 @@ impl Devices {
             self.bring(engine, task, buffer, Moment::BeforeKernel, &wanted);
         }
         let (written, reduced) = (of(Mode::writes), of(|mode| mode == Mode::Reduce));
-        // If no device contributes, the process contributes neutral elements.
+        // If no device contributes, the process still contributes neutral elements from the host.
         for PartAccess { buffer, mode, region } in engine.whole_part(task) {
             if mode == Mode::Reduce {
                 self.buffers[buffer.index()].wrote(HOST, &region);

@@ -16,7 +16,7 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// A region, and the ranks that all give it or all take it.
+/// A region with the ranks that give it, or with the ranks that take it.
 struct Mark {
     gives: bool,
     region: Region,
@@ -72,8 +72,8 @@ fn marks(operation: &Operation, sides: &Sides, scope: Option<&Region>) -> Vec<Ma
     marks
 }
 
-/// Returns the points that at least one rank takes, grouped by the marks that cover them and sorted by region, each
-/// group with its givers and takers.
+/// Returns the points that at least one rank takes, grouped by the marks that cover them. Each group is a region with
+/// its givers and takers; groups are sorted by region.
 fn classes(marks: &[Mark]) -> Vec<(Region, Ranks, Ranks)> {
     let corners = marks.iter().flat_map(|mark| mark.region.boxes());
     let all = Region::of(corners.copied()).bounds();

@@ -68,7 +68,8 @@ impl Direct {
                 add(m.elements);
             }),
             Self::Cells(cells) => {
-                // No message goes from the last rank to itself, so no list of messages has this value.
+                // This value separates cells from messages: no message has these ranks, so no list of messages has the
+                // same digest input.
                 add(u64::MAX);
                 for cell in cells {
                     add(cell.elements);

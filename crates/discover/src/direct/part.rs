@@ -24,7 +24,8 @@ pub struct Piece {
     pub boxes: Vec<Box3>,
     /// The index of the first element in the message, or in the rank's own contribution.
     pub start: u64,
-    /// True for the first contribution to its boxes, which is copied. Later ones are combined with the result so far.
+    /// True for the first contribution to its boxes. The first contribution is copied; each later one is combined with
+    /// the result so far.
     pub first: bool,
 }
 

@@ -13,10 +13,10 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// The maximum number of reads that are stored. Beyond that, all are dropped.
+/// The maximum number of reads that are stored. If there are more, all are dropped.
 const MOST_KEPT: usize = 1 << 16;
 
-/// The name of a schedule, if it has one, and the plan with its messages.
+/// The name of a schedule, if it has one, and the plan whose messages the schedule sends.
 type Named = (Option<Arc<str>>, Arc<ReadPlan>);
 
 /// The proofs of a program's messages, each computed once.
@@ -29,9 +29,9 @@ pub struct ProvedReads {
 }
 
 impl ProvedReads {
-    /// Returns the name of the schedule of a read's messages, which is proved on first use; `None` if only one rank's
-    /// messages are listed, or the discovery has no rank. The messages of the discovery's rank are compared with its
-    /// part of that schedule, so its commands execute that part.
+    /// Returns the name of the schedule of a read's messages. The schedule is proved on first use. Returns `None` if
+    /// only one rank's messages are listed, or the discovery has no rank. The commands of the discovery's rank are
+    /// compared with its part of that schedule, so that the rank executes exactly the proved part.
     ///
     /// # Errors
     /// Returns an error if the proof fails, or the commands differ from the part.

@@ -28,8 +28,9 @@ use super::{
 };
 use crate::error::DiscoverError;
 
-/// Returns the widest type whose size divides `element_bytes`, or F16, and the number of such elements in `count`
-/// elements. If the bytes are odd, the last F16 is half empty.
+/// Returns a datatype for copying, and the number of its elements in `count` elements of `element_bytes` bytes. The
+/// datatype is the widest one whose size divides `element_bytes`, or F16 if none does; if the bytes are odd, the last
+/// F16 is half empty.
 pub fn whole_elements(element_bytes: u64, count: u64) -> (Dtype, u64) {
     let fits = [Dtype::F64, Dtype::F32, Dtype::F16].into_iter().find(|d| element_bytes.is_multiple_of(d.bytes()));
     let dtype = fits.unwrap_or(Dtype::F16);
@@ -45,8 +46,9 @@ pub struct DirectSchedule {
 }
 
 impl DirectSchedule {
-    /// Builds the schedule, with the buffer lengths of a sufficiently long alltoall; `expected` states the contents.
-    /// Partial results are combined in the order of ranks, so any associative operator is accepted.
+    /// Builds the schedule. Its collective is an alltoall whose buffers are long enough for all messages, and
+    /// `expected` has the required contents, which are not those of an alltoall. Partial results are combined in the
+    /// order of ranks, so any associative operator is accepted.
     ///
     /// # Errors
     /// Returns an error if a rank sends or receives 2^32 elements or more, or if the tables are full.
@@ -201,7 +203,8 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// The largest total of stored instructions. Beyond it, all schedules are dropped and proved again on demand.
+    /// The largest total of stored instructions. If it is exceeded, all schedules are dropped, and proved again on
+    /// demand.
     const MOST_KEPT: usize = 1 << 20;
 
     /// Proves an exchange among `ranks` ranks and returns the part of `rank`: its sends, receives and combinations.

@@ -27,7 +27,7 @@ pub(super) struct Content {
     pub(super) forwarded: bool,
     pub(super) task: u32,
     pub(super) role: u32,
-    /// The index in [`HolderLists`] of the sides whose ranks have copies.
+    /// The index in [`HolderLists`] of the list of sides whose ranks have copies.
     pub(super) holders: u32,
     pub(super) promised: Option<(SideId, Pattern, u32)>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Pending {
     pub(super) changes: bool,
 }
 
-/// The reads of a buffer by tasks of one name that use one plan.
+/// The reads of a buffer that use one plan, by tasks with the same name.
 pub(super) struct Moving {
     pub(super) first: TaskId,
     pub(super) buffer: BufferId,

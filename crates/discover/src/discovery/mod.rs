@@ -160,8 +160,8 @@ impl Discovery {
         self.shapes.get(self.tasks[task.index()].0).dims()
     }
 
-    /// Returns a number that two tasks share if and only if they have the same [`Geometry`] and the same accesses. Two
-    /// tasks with the same number access the same regions.
+    /// Returns the number of a task's shape. Two tasks have the same number if and only if they have the same
+    /// [`Geometry`] and the same accesses. Two tasks with the same number access the same regions.
     pub fn shape_number(&self, task: TaskId) -> u32 {
         self.tasks[task.index()].0
     }

@@ -13,7 +13,8 @@ pub struct Options {
     pub window: usize,
     /// True if a range may have fewer dimensions than a buffer. A chunk then covers the remaining dimensions entirely.
     pub rows: bool,
-    /// True to record forwards and count the traffic of all ranks, which visits each rank once for each new plan.
+    /// True if forwards are recorded and the traffic of all ranks is counted. Each new plan then visits every rank
+    /// once.
     pub report: bool,
 }
 

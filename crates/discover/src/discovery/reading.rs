@@ -24,7 +24,7 @@ use crate::{
     space::Box3,
 };
 
-/// The maximum number of stored plans. Beyond that, all are dropped and computed again on demand, with the same
+/// The maximum number of stored plans. If there are more, all are dropped and computed again on demand, with the same
 /// results.
 const MOST_PLANS: usize = 1 << 16;
 
@@ -40,7 +40,7 @@ pub(super) struct Scratch {
 impl Discovery {
     /// Returns the role of the next waiting task whose ranks all read the same points of the buffer. Returns `None` in
     /// three cases: there is no such task; the current task, or a task between the two, changes the buffer; or both
-    /// tasks read with the same side.
+    /// tasks read the same regions on all ranks (the same side).
     fn later(&self, task: u32, read: &Played) -> Option<RoleId> {
         let mut after = self.buffers[read.buffer.index()].pending.iter().filter(|p| p.task >= task);
         if after.next().is_some_and(|own| own.changes) {
@@ -150,7 +150,7 @@ impl Discovery {
             held.content.query(window, |b, content| scratch.met.push((b, content)));
         }
         if wide.is_some() && scratch.met.iter().any(|(_, c)| c.state == State::Absent) {
-            // Contents that are not yet written will become a separate piece. The look-ahead therefore ends.
+            // Contents that no task has written will become a separate piece, so there is no look-ahead for this read.
             later = None;
             scratch.met.clear();
             for window in image.boxes() {

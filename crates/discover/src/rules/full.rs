@@ -6,11 +6,11 @@
 //!   never moves more data than point-to-point messages would, and a forward without communication does not hide a
 //!   writer from later readers.
 //! * All producers of one read are considered together: if their data form one pattern, they share one operation.
-//! * The region that all readers have in common is decided separately from the rest.
+//! * The exchange of the region that all readers have in common is chosen separately from that of the rest.
 //! * If a later task within the window will have all ranks read the same contents, its operation is issued for the
 //!   first reader that needs any of them (the look-ahead that section 5.1 of the paper proposes).
-//! * If copies make the needs uneven, an all-gather becomes an all-to-all and a broadcast a scatter of exactly the
-//!   missing data.
+//! * If some ranks already have copies, so that ranks lack different data, an all-gather becomes an all-to-all, and a
+//!   broadcast becomes a scatter of exactly the missing data.
 
 use super::{Decision, Listing, Read, Tables, hold, reduction, within};
 use crate::{
@@ -83,7 +83,7 @@ fn promises(tables: &Tables<'_>, read: &Read, pieces: &mut [Piece]) -> Vec<Listi
     kept
 }
 
-/// Returns the pieces that a reader may lack in part, clipped to the region that it reads.
+/// Returns the pieces of which a reader may lack at least a part, clipped to the region that the reader reads.
 fn open(tables: &Tables<'_>, reader: RoleId, pieces: &[Piece]) -> Vec<Wanted> {
     let role = &tables.roles[reader];
     let mut out: Vec<Wanted> = Vec::new();
@@ -117,9 +117,9 @@ fn needs_anything(tables: &Tables<'_>, read: &Read, pieces: &[Piece]) -> bool {
     }
 }
 
-/// Returns the decision that delivers the data of a later reader now. Two conditions must hold: the data is delivered
-/// by all-gathers, broadcasts and allreduces only, and these also deliver all data of the present reader. Otherwise
-/// returns `None` and leaves `pieces` unchanged.
+/// Returns the decision that delivers the data of a later reader before the current task. Two conditions must hold: the
+/// data is delivered only by all-gathers, broadcasts and allreduces, and these also deliver all data of the current
+/// reader. Otherwise returns `None` and leaves `pieces` unchanged.
 fn ahead(tables: &mut Tables<'_>, read: &Read, later: RoleId, pieces: &mut Vec<Piece>) -> Option<Decision> {
     let reader = tables.side(later);
     if !tables.roles[later].image.contains(&read.wanted) {
@@ -273,7 +273,7 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
         Wanted { producer: w.producer, part: OwnedRegion { region, ..w.part.clone() } }
     };
     let alike = wanted.iter().map(|w| clipped(w, true)).filter(|w| !w.part.region.is_empty());
-    // Parts that all readers already have do not make the needs of the readers uneven.
+    // Parts that all readers already have are set aside, because they do not make the needs of the readers unequal.
     let is_open = |w: &Wanted| w.part.holders.is_empty() || someone_needs(sides, reader, &w.part);
     let (alike, settled): (Vec<Wanted>, Vec<Wanted>) = alike.partition(is_open);
     let rest: Vec<Wanted> = wanted.iter().map(|w| clipped(w, false)).filter(|w| !w.part.region.is_empty()).collect();
@@ -298,7 +298,7 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> 
         let need = need(sides, root, reader, part);
         missing |= !need.is_empty();
         from = from.union(&sides[part.owner].touching(&need));
-        // The root's own part counts: with two ranks it is half of the gathered data.
+        // If the root has a part itself, it participates too: with two ranks, its part is half of the gathered data.
         if sides[part.owner].at(root).overlaps(&part.region) {
             from = from.union(&Ranks::one(root));
         }
@@ -319,7 +319,7 @@ fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>
     if parts.iter().all(|part| part.holders.is_empty()) {
         return match root {
             Some(_) => Some(made(Pattern::Broadcast, root)),
-            // A rank that only sends would receive data that it does not read.
+            // An all-gather would send data to a rank that only sends and does not read them.
             None if from.within(&readers) => Some(made(Pattern::Allgather, None)),
             None => Some(made(Pattern::Alltoall, None)),
         };
@@ -396,8 +396,8 @@ fn alike<'a>(sides: &'a Sides, owner: SideId, reader: SideId, region: &Region) -
     (from.axes == to.axes).then_some((owner, reader))
 }
 
-/// Returns whether each owner has data for each reader, because no dimension follows an axis in both sides. Returns
-/// false unless `region` is one box that a single affine term of each side touches.
+/// Returns whether each owner has data for each reader. This holds if no dimension follows an axis in both sides.
+/// Returns false unless `region` is one box that a single affine term of each side touches.
 fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bool {
     let (Some((_, owner)), Some((_, reader))) = (single(&sides[owner], region), single(&sides[reader], region)) else {
         return false;
@@ -415,8 +415,8 @@ pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     {
         let near = to.follows().all(|(d, axis, low, high)| {
             owner.follows().any(|(e, by, from, until)| {
-                // Each part is at least as long as the shortest part, so a mapper that reaches no farther than this
-                // length ends in a neighbor's part.
+                // A mapper that extends past a part by no more than the length of the shortest part reaches only into
+                // neighbors' parts.
                 let shortest = affine.axes[axis].shortest();
                 e == d && by == axis && until - low <= shortest && high - from <= shortest
             })
@@ -439,7 +439,7 @@ pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     for rank in probes(sides, reader, part) {
         let need = need(sides, rank, reader, part);
         let from = sides[part.owner].touching(&need);
-        // At most eight neighbors and the rank itself are sources.
+        // A rank has at most eight neighbors, and may itself be a source.
         if from.len() > 9 || !from.iter().all(|k| next(rank, k)) {
             return false;
         }

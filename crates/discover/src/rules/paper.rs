@@ -4,9 +4,10 @@
 //! A forward becomes the last writer of its region whether or not it communicates, so it hides its producer from later
 //! readers. The inner loop of Algorithm 1 removes the points that an earlier dependent of p has read with
 //! communication. This implementation does not need that loop. If an earlier task c read a point x of p and the edge
-//! was not free of communication, c got a forward, which is now the last writer of x. If the edge was free for all
-//! points that c read of p, it is free for each part of these points, because equal mappers on equal geometries touch
-//! that part equally. `discover/tests/all/paper.rs` implements the algorithm with its inner loop, point by point.
+//! was not free of communication, c got a forward, which is now the last writer of x. If the edge was free of
+//! communication for all points that c read of p, it is also free for each subset of these points, because equal
+//! mappers on equal geometries touch the same parts of the subset. `discover/tests/all/paper.rs` implements the
+//! algorithm with its inner loop, point by point.
 //!
 //! Partial results are not part of the paper and follow `reduction.rs`.
 

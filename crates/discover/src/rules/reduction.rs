@@ -1,10 +1,10 @@
 //! Partial results, whose readers determine how they are combined.
 //!
-//! If one rank reads them, they are combined by a reduce. If several ranks read the same points, by an allreduce; if
-//! the ranks read different parts, by a reduce-scatter. If the parts overlap and are not equal, the lowest rank that
-//! reads a point gets the sum and pushes it to the other readers. Neither "Automatic Discovery of Collective
-//! Communication Patterns" (Knorr and others, 2024) nor Celerity has this rule: Celerity pushes every partial result to
-//! every reader.
+//! If one rank reads them, they are combined by a reduce. If several ranks read the same points, they are combined by
+//! an allreduce; if the ranks read different parts, by a reduce-scatter. If the parts overlap and are not equal, the
+//! lowest rank that reads a point gets the sum and pushes it to the other readers. Neither "Automatic Discovery of
+//! Collective Communication Patterns" (Knorr and others, 2024) nor Celerity has this rule: Celerity pushes every
+//! partial result to every reader.
 
 use super::{Decision, Listing, Read, Tables, hold, within};
 use crate::{
@@ -52,7 +52,7 @@ pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mu
                 _ => (Pattern::ReduceScatter, None),
             };
             let (owner, copies) = owner(tables, read, pattern, side, &participants, &region);
-            // The operation delivers to the future owners, or, for an allreduce, to all participants.
+            // The operation delivers the result to its future owners or, for an allreduce, to all participants.
             let reader = copies.unwrap_or(owner);
             let part = OwnedRegion { region: region.clone(), owner: givers, holders: Vec::new() };
             let group = decision.groups.len();

@@ -33,7 +33,7 @@ fn n_body_broadcasts_to_the_devices_after_an_all_gather() {
             assert_eq!(
                 lines(&report, "time_step"),
                 [
-                    // Before the first step, all data are on the host.
+                    // In the first step, all data are copied from the host.
                     "before-kernel P copies x1 0-1 64 0-2 64",
                     "before-kernel V copies x1 0-1 16 0-2 16",
                     // Each further step gathers the data that the devices have written, and copies the whole buffer to
@@ -68,7 +68,7 @@ fn each_message_is_an_update_of_each_device_without_collectives() {
             assert_eq!(sum("before-kernel", |row| row.copies), u64::from(devices) * (steps + 1));
             assert_eq!(sum("before-exchange", |row| row.copies), steps * u64::from(devices));
             assert_eq!(report.broadcasts, 0);
-            // With discovery there is one update per step, for any number of nodes and devices.
+            // With the paper's rules, there is one update per step for any number of nodes and devices.
             let found = followed(&Programs::n_body(bodies, steps + 1), nodes, Rules::Paper, 0, devices);
             let after: u64 =
                 found.operations.iter().filter(|r| r.moment == "after-exchange").map(|r| r.count * r.updates).sum();
@@ -98,7 +98,8 @@ fn only_receivers_of_everything_are_broadcast_to() {
         "each scatter is followed by a copy to each device"
     );
     assert_eq!(lines(&report, "one"), ["before-exchange A copies x2 1-0 8 2-0 8"]);
-    // The broadcast of the other benchmark goes to all devices; the root's task runs on its first device.
+    // In the benchmark `gather_bcast`, the broadcast goes to all devices; the root's task runs on the root's first
+    // device.
     let report = followed(&Programs::gather_bcast(64, 3), 4, Rules::Paper, 0, 2);
     assert_eq!(report.broadcasts, 3);
     assert_eq!(lines(&report, "one")[0], "before-kernel A copies x1 0-1 64");

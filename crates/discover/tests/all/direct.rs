@@ -39,7 +39,7 @@ fn messages_are_proved_and_arrive() {
         // The exchange is not an alltoall of whole blocks, and the usual proof fails.
         assert!(!verify(&made.schedule, Method::Auto).holds());
 
-        // Numbers every sent element; the expected outputs follow from the list of messages alone.
+        // Every sent element is a different number. The expected outputs follow from the list of messages alone.
         let len = made.schedule.collective().input_len(0) as usize;
         let inputs: Vec<Vec<f64>> =
             (0..ranks).map(|r| (0..len).map(|k| f64::from(1000 * r) + k as f64).collect()).collect();
@@ -96,8 +96,7 @@ fn sums_are_proved_for_the_ranks_that_contribute_and_for_no_others() {
             assert!(refused(wrong.clone()), "{wrong:?} by {method:?}");
         }
     }
-    // Sums in the order of ranks: each rank's value is 10 to the power of the rank, so every digit counts the
-    // contributions of one rank.
+    // Each rank's value is 10 to the power of the rank, so each digit of a sum counts the contributions of one rank.
     let len = made.schedule.collective().input_len(0) as usize;
     let inputs: Vec<Vec<f64>> = (0..4).map(|r| vec![f64::from(10_i32.pow(r)); len]).collect();
     let doubled = made.schedule.with_operator(unisono_collective::Operator::Sum);
@@ -162,7 +161,7 @@ fn agree(parts: &[RankPart]) -> usize {
 
 #[test]
 fn a_rank_does_the_same_whether_it_lists_all_messages_or_its_own() {
-    // The number of ranks is so large that not all pairs are listed, and small enough that the test can list them.
+    // The number of ranks is too large for the library to list all pairs, and small enough for the test to do so.
     let few = 300;
     assert!(u64::from(few) * u64::from(few - 1) > MOST_MESSAGES);
     let halo = Mapper::Neighborhood([2, 0, 0]);

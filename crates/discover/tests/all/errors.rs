@@ -30,7 +30,7 @@ fn overlapping_writes() {
         said.starts_with("task 'all', buffer 'A', rank 1: overlapping writes: with mapper all ranks 0 and 1"),
         "{said}"
     );
-    // Overlapping writes are refused on one node too. Otherwise, a program could fail on a larger machine only.
+    // Overlapping writes are refused on one node too. Otherwise, a program could fail only on a larger machine.
     assert!(refused(&[all], 1).contains("overlapping writes"));
     let halo = task("halo", "[64]", &[("A", "write", r#"{"kind":"neighborhood","halo":[1]}"#)]);
     assert!(refused(&[halo], 4).contains("ranks 0 and 1 both write [15, 17)"));

@@ -53,7 +53,7 @@ fn b_a_gather_takes_nothing_away() {
     }
 }
 
-/// C: a writer is remembered for any number of tasks in between.
+/// C: a writer stays known after any number of other tasks.
 #[test]
 fn c_unrelated_tasks_hide_no_producer() {
     let unrelated: Vec<String> = (0..100).map(|_| write("B")).collect();
@@ -155,8 +155,8 @@ fn f_fewer_chunks_than_ranks() {
     }
 }
 
-/// G: accesses count for their own buffer only, byte counts do not overflow, and overlapping parts are not a scatter by
-/// the paper's rules.
+/// G: an access affects only its own buffer, byte counts do not overflow, and the paper's rules do not use a scatter
+/// for overlapping parts.
 #[test]
 fn g_buffers_bytes_and_overlaps() {
     let mixed = [
@@ -183,7 +183,7 @@ fn g_buffers_bytes_and_overlaps() {
     let program_overlapping = program(&[("A", "[64]", false)], &overlapping);
     let paper = report_of(&program_overlapping, 4, Rules::Paper);
     assert_eq!((patterns(&paper), paper.messages.p2p), (vec![], 3));
-    // Each part is sent separately: 16 elements plus the overlap.
+    // The full rules send each part, of 16 elements plus the overlap, separately.
     let full = report_of(&program_overlapping, 4, Rules::Full);
     assert_eq!(patterns(&full), [Pattern::Scatter]);
     assert_eq!(full.messages.collective_bytes, 8 * (20 + 20 + 18));

@@ -98,7 +98,8 @@ fn algorithm_1(program: &Random, tasks: &[OwnedTask], nodes: u32) -> Vec<Found> 
     out
 }
 
-/// Returns for each dimension of the buffer the dimension of the range that it depends on, and whether it is equal.
+/// Returns for each dimension of the buffer the dimension of the range that it depends on, and true if its interval
+/// equals the chunk's.
 fn dependence(mapper: &Mapper, dims: usize) -> Vec<Option<(usize, bool)>> {
     (0..dims)
         .map(|d| match mapper {

@@ -1,6 +1,5 @@
 //! Execution of random programs: every rank's commands move versions of points, and every kernel must find the versions
-//! that the program defines. The model is `points.rs`: chunks are counted, mappers evaluated chunk by chunk, and points
-//! handled one by one.
+//! that the program defines. The model is in `points.rs`, and handles every chunk and every point separately.
 
 use crate::{points, soak::cases};
 
@@ -321,8 +320,8 @@ fn check(seed: u64, reductions: bool, found: &mut BTreeMap<(&'static str, Option
     kept
 }
 
-/// Checks that the records for cost models agree with all ranks' commands: messages pair by pair, collectives by the
-/// amounts that each rank gives and gets.
+/// Checks that the records for cost models agree with all ranks' commands: messages for each pair of ranks, and
+/// collectives by the amounts that each rank gives and gets.
 fn check_moved(observer: &Discovery, discoveries: &[Discovery]) {
     let (mut pushed, mut operated) = (BTreeMap::new(), BTreeMap::new());
     for (rank, discovery) in discoveries.iter().enumerate() {

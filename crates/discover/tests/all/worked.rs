@@ -26,7 +26,7 @@ fn n_body_has_one_all_gather_a_step_and_no_push() {
     }
 }
 
-/// Fig. 1: M-1 pushes and one awaited push on every node, before every step except the first.
+/// Fig. 1: before every step except the first, each of M nodes issues M - 1 pushes and one awaited push.
 #[test]
 fn n_body_point_to_point_pushes_to_all() {
     for nodes in NODES {
@@ -70,7 +70,8 @@ fn a_stencil_has_no_collective() {
             let steps = 4;
             let report = report_of(&Programs::stencil(64, steps), nodes, rules);
             assert_eq!(report.messages.collective, 0);
-            // The first step reads initial contents; then each pair of neighbors exchanges a row in both directions.
+            // The first step reads initial contents, without messages. In all other steps, each pair of neighbors
+            // exchanges a row in both directions.
             assert_eq!(report.messages.p2p, (steps - 1) * 2 * u64::from(nodes - 1), "{nodes} {rules:?}");
             let found = patterns(&report);
             if rules == Rules::Full && nodes > 1 {

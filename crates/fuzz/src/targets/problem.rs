@@ -80,7 +80,8 @@ fn lists(algorithm: &Info, machine: &Machine) -> bool {
 fn run(input: &[u8]) -> bool {
     let mut d = Draws::new(input);
     let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
-    // A machine whose plans list the algorithm, or any machine if none is named and in one of eight draws.
+    // Draws a machine whose plans list the algorithm. Draws any machine if no algorithm is named, or in one of eight
+    // draws.
     let any = named.is_none() || d.once_in(8);
     let fits = |machine: &Machine| any || named.is_some_and(|a| lists(a.info(), machine));
     let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();

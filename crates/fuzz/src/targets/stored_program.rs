@@ -18,7 +18,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 .form(Form::Draws)
 .quick_runs(3000);
 
-/// Greatest number of elements in all buffers of a program that is run.
+/// Programs with more elements in all buffers together are not run.
 const MOST_RUN: u64 = 1 << 14;
 
 fn run(input: &[u8]) -> bool {

@@ -79,7 +79,8 @@ fn run(input: &[u8]) -> bool {
         if let Ok(ran) = network::run(&graph, &interconnect, &options) {
             let packets = ran.hosts.sends
                 * bytes.div_ceil(u64::from(machine.working_planes())).div_ceil(u64::from(packet)).max(1);
-            // The messages of a ring are parts of its bytes.
+            // A message of a ring carries a part of the bytes, so it has at most as many packets as a message with all
+            // bytes.
             let most = packets.max(ran.hosts.sends);
             assert!((ran.hosts.sends..=most).contains(&ran.packets), "packets of {bytes} bytes for each message");
         }

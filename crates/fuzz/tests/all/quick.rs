@@ -55,7 +55,8 @@ fn inputs_of_the_corpus_do_not_fail() {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// Variable with the inputs that a process of [`changed_inputs_do_not_fail`] runs, as `FIRST/STEP`.
+/// Environment variable that selects the inputs that a child process of [`changed_inputs_do_not_fail`] runs, as
+/// `FIRST/STEP`.
 const PART: &str = "UNISONO_FUZZ_PART";
 
 /// Memory and CPU time are counted for each process, so every core runs a process with every n-th input.

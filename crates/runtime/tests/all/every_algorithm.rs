@@ -132,8 +132,8 @@ fn every_count_gives_what_arithmetic_gives() {
     assert!(runs > soak::cases(5000), "{runs}");
 }
 
-/// All schedules that may run in place do so, on all ranks and on every second rank. A rank's output may be longer than
-/// its input.
+/// All schedules that support it run with inputs in outputs, on all ranks and on every second rank. A rank's output may
+/// be longer than its input.
 #[test]
 fn inputs_may_lie_in_outputs() {
     let (mut runs, mut copied) = (0, std::collections::BTreeSet::new());

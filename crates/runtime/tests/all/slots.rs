@@ -1,4 +1,4 @@
-//! Landing slots are added until there is no cycle of waits, and no further.
+//! Slots of scratch memory for received messages are added until the waits have no cycle, and no more than that.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -9,8 +9,8 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-/// Two ranks send five messages each before they read one. With `through_one_place`, all are sent from one element of
-/// scratch memory, so each must have been sent before the next is written.
+/// Two ranks each send five messages before they read one. With `through_one_place`, all messages are sent from the
+/// same element of scratch memory, so each send must end before the next value is written.
 fn exchange(kind: Kind, through_one_place: bool) -> Stored {
     let c = Collective::new(kind, 2, 5, 0, Operator::Sum, Dtype::I64).unwrap();
     let mut b = Builder::new(c);
@@ -66,7 +66,7 @@ fn slots_are_added_where_two_would_wait_in_a_circle() {
 struct EndsInWait;
 
 impl Transport for EndsInWait {
-    /// Requests are true for a send.
+    /// True for a send, false for a receive.
     type Request = bool;
     type Error = &'static str;
 

@@ -7,7 +7,8 @@ use unisono_mpi::{Begun, Library, ThreadLevel};
 use super::{CALLS, MpiCall, Phase, Program, Slot, carry_on, poll};
 use crate::{admission::enter, error::RunError, layer::loaded};
 
-/// A started collective of the library. If the host drops this value, other calls of the crate complete the collective.
+/// A started collective of the library. If the host drops this value before the collective is complete, other calls of
+/// this crate complete it.
 pub struct LibraryRequest {
     library: &'static Library,
     level: ThreadLevel,

@@ -51,8 +51,8 @@ pub fn sizes(call: &Call, ranks: u32, rank: u32) -> Result<(usize, usize), RunEr
     })
 }
 
-/// Refuses arrays that overlap or, with `in_place`, an input that is not at its MPI position in the output array of
-/// `room` bytes.
+/// Refuses arrays that overlap or, with `in_place`, an input that is not at the position in the output array, of `room`
+/// bytes, where `MPI_IN_PLACE` expects it.
 pub fn check_places(
     call: &Call,
     rank: u32,

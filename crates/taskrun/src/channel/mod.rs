@@ -1,7 +1,7 @@
 //! Planned collectives on memory of this process: a communicator with plans, and at most one call at a time.
 //!
-//! Overlapping calls alternate between several channels, so their messages never match each other. All ranks make the
-//! calls of a channel in one order.
+//! Calls that overlap in time use different channels, so their messages never match each other. All ranks make the
+//! calls of a channel in the same order.
 //!
 //! Lifetimes: MPI may write to the memory of a call until the call is complete. So the list [`CALLS`] owns each channel
 //! with a call under way, its arrays and its scratch memory. If the host drops the channel, or a signal ends the wait,
@@ -41,7 +41,7 @@ use crate::{
 };
 
 static CALLS: CallList<MpiCall> = CallList::new();
-/// The number of polls of a waiting call before each further poll yields to other threads and ranks of this core.
+/// The number of polls after which a waiting call yields its core to other threads and ranks at each further poll.
 const SPINS: u32 = 32;
 /// The number of polls between two readings of the clock.
 const POLLS: u32 = 16;
@@ -79,7 +79,7 @@ impl Polled for MpiCall {
         }
     }
 
-    /// Returns 0 for calls of the library, which does not report their progress.
+    /// Returns 0 for calls of the MPI library, which does not report progress.
     fn moves(&self) -> u64 {
         match self {
             Self::Planned(_, planned) => planned.moves(),
@@ -123,8 +123,8 @@ pub struct Channel {
     level: ThreadLevel,
     comm: Mutex<Comm>,
     slot: Arc<Slot<MpiCall>>,
-    /// The rows of each plan, for threads that only read; `None` for a plan with a program that some rank cannot
-    /// decode.
+    /// The rows of each plan, for threads that only look up rows; `None` for a plan that contains a program that some
+    /// rank cannot decode.
     rows: Mutex<Vec<Option<Arc<Rows>>>>,
     pub ranks: u32,
     pub rank: u32,
@@ -191,7 +191,8 @@ impl Channel {
         let _inside = self.enter(program)?;
         let mut work = self.work()?;
         let state = work.state();
-        // A call under way has separate messages, which collectives on the channel's communicator cannot match.
+        // A running call is no obstacle, because its messages cannot match those of collectives on the channel's
+        // communicator.
         if let Some(refusal) = state.phase.refusal().filter(|_| !matches!(state.phase, Phase::Running(_))) {
             return Err(RunError::refused(refusal).into());
         }
@@ -348,7 +349,8 @@ impl Channel {
                 let asks = op.is_none() || element.is_none();
                 let _inside = if asks { Some(enter(library, self.level)?) } else { None };
                 let commutes = op.is_some() || library.commutes(op_handle)?;
-                // MPI combines by the datatype, so elements of another size would exceed the arrays.
+                // MPI computes the length from the datatype, so a datatype of another size would access memory beyond
+                // the arrays.
                 let (bytes, plain) = library.layout(datatype)?;
                 if !plain || bytes != unit {
                     let found = format!("elements of {unit} bytes are none of a datatype of {bytes} bytes");
@@ -451,7 +453,8 @@ pub fn finish<P: Program>(program: &P) -> Result<(), P::Error> {
     };
     let ended = CallList::<MpiCall>::finish(patience, poll, || program.signals().map_or(Ok(()), |check| check()));
     admission::ENDING.store(true, Ordering::SeqCst);
-    // Waiting threads see the flag at their next poll. A thread may still execute an operator of the program.
+    // Waiting threads notice the flag at their next poll. A thread that is executing an operator of the program needs
+    // longer, so this function waits for it.
     program.guarded(|| {
         let since = Instant::now();
         while admission::INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < patience {

@@ -1,8 +1,8 @@
 //! Calls under way: the list that owns them, and their progress in several threads.
 //!
 //! A channel with a call under way outlives the host's object, because MPI may write to the memory of the call until it
-//! is complete. The mutex of the list is locked only to move a value. A thread that works on a channel first takes the
-//! channel's state out of its mutex.
+//! is complete. The mutex of the list is locked only to move a value. A thread that works on a channel takes the
+//! channel's state out of its mutex, so that no mutex is locked during the work.
 
 use std::{
     any::Any,
@@ -57,7 +57,7 @@ pub enum Phase {
     Running(usize),
     /// The call by this plan is under way, but the program has stopped waiting.
     Interrupted(usize),
-    /// An interrupted call is complete.
+    /// The program stopped waiting for a call, which has completed since. The channel accepts no further calls.
     Broken,
     /// MPI or this module failed during a call. The memory of the call is never freed.
     Failed,
@@ -205,7 +205,7 @@ impl<P: Polled> CallList<P> {
             match work.state().poll() {
                 Ok(true) if work.state().phase != Phase::Failed => self.end(work),
                 Ok(false) => remain = true,
-                // The list still owns the call's memory.
+                // The call is not complete or has failed. The list still owns its memory.
                 _ => {}
             }
         }
@@ -216,13 +216,13 @@ impl<P: Polled> CallList<P> {
 
     /// Polls every call under way once, with the permission that `enter` returns. Returns the number of calls still
     /// under way, without failed ones, and the sum of their [`Polled::moves`] plus one for each call that ended. A call
-    /// that another thread advances counts without its moves.
+    /// that another thread is advancing is counted, but its moves are not.
     pub fn poll_all<I>(&self, enter: impl Fn() -> Option<I>) -> (usize, u64) {
         let all = lock(&self.under_way).clone();
         let (mut under_way, mut moves) = (0, 0u64);
         for slot in &all {
             let Some((_inside, mut work)) = enter().and_then(|inside| Some((inside, slot.work()?))) else {
-                // Another thread is advancing the call, or this one may not call MPI.
+                // Another thread is advancing the call, or this thread has no permission to call MPI.
                 under_way += 1;
                 continue;
             };

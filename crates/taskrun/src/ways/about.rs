@@ -1,4 +1,4 @@
-//! The operation to carry out, from the view of one rank.
+//! The operation that is to be carried out, with the queries of one rank.
 
 use unisono_discover::{Box3, Operation, Region, Sides};
 use unisono_mpi::{Function, Layout};

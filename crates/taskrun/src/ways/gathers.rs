@@ -43,8 +43,9 @@ impl Parts {
         }));
         let (wanted, mine) = (about.receives(), about.given(about.rank));
         // Parts may be received into the array itself if each part is contiguous and all its elements are wanted; a
-        // kernel may write unwanted elements at the same time. This rank's part is in the same memory, which belongs to
-        // the message layer during the call. The function is therefore used only for arrays that nothing else accesses.
+        // kernel may write unwanted elements at the same time. This rank's own part is also in the array, which the
+        // message layer may access during the call. The function is therefore used only for arrays that nothing else
+        // accesses.
         let is_wanted = |(k, region): (&u32, &Region)| {
             let found = wanted.iter().find(|row| row.0 == *k).map_or(&[][..], |row| row.1.boxes());
             *k == about.rank || found == region.boxes()

@@ -75,7 +75,7 @@ pub struct Packing {
     /// The offset of the shared memory in the array in bytes; `None` if this memory is outside of the array.
     pub at: Option<usize>,
     /// The offset of the result in the array in bytes, and the offsets of ranks' parts from there, for calls during
-    /// which nothing else accesses the array. Without offsets, equal parts follow each other.
+    /// which nothing else accesses the array. If there are no offsets, the parts are equal and consecutive.
     pub in_place: Option<(usize, Vec<c_int>)>,
 }
 
@@ -177,8 +177,8 @@ impl LibraryCall {
             });
             (from, to)
         };
-        // SAFETY: rooms have the bytes of their sides, and `checked` compared those, and the offsets in the array, with
-        // the counts and places. The exchange owns the array, the rooms and this call with its counts until it is
+        // SAFETY: rooms have the bytes of their sides. `checked` compared these bytes, and the offsets in the array,
+        // with the counts and places. The exchange owns the array, the rooms and this call with its counts until it is
         // complete. Commands that touch the regions wait for it. If the result is in the array, all of it is wanted and
         // nothing else reads the array.
         made.begun.push(unsafe { memory.layer.collective(&self.arguments, from, to) }?);
@@ -199,7 +199,7 @@ impl LibraryCall {
         for (side, divides) in sides.into_iter().filter_map(|(side, divides)| Some((side.as_ref()?, divides))) {
             let rows = if divides { ranks } else { 1 };
             let lists = side.counts.len() == rows && (side.places.is_empty() || side.places.len() == rows);
-            // If all parts are equal, the function takes the count of a single part.
+            // The function has one count, that of a single part, although the memory has a part for each rank.
             let many = match function {
                 Function::Allgather => got.as_ref().is_some_and(|got| std::ptr::eq(got, side)),
                 Function::ReduceScatterBlock => given.as_ref().is_some_and(|given| std::ptr::eq(given, side)),

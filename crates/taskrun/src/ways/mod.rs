@@ -37,7 +37,8 @@ pub enum Way {
 }
 
 impl Way {
-    /// Returns whether the collective can use the array's memory while nothing else accesses the array.
+    /// Returns whether the collective uses the memory of the array itself, so that nothing else may access the array
+    /// meanwhile.
     pub fn is_in_place(&self) -> bool {
         match self {
             Self::World(call) => call.in_place().is_some(),

@@ -61,7 +61,7 @@ impl<'a> Partial<'a> {
     }
 }
 
-/// Returns the partial results in the region of the result, which one rank or all ranks get; `None` as in
+/// Returns the partial results in the region of the result, which one rank or all ranks get; `None` in the cases of
 /// [`Partial::new`].
 fn partial<'a>(about: &About<'a>) -> Option<Partial<'a>> {
     let root = about.operation.root.filter(|_| about.operation.pattern == Pattern::Reduce);
@@ -87,8 +87,8 @@ pub fn reduction(about: &About<'_>) -> Tried {
     partial(about).map(|partial| partial.to_all_or_one(about).map(Chosen::from)).transpose()
 }
 
-/// Returns a reduce-scatter by the library, and each receiver's number of elements. `None` as in [`Partial::new`], and
-/// with `equal` also if the numbers differ.
+/// Returns a reduce-scatter by the library, and each receiver's number of elements. Returns `None` in the cases of
+/// [`Partial::new`] and, if `equal` is true, also if the numbers differ.
 fn shares(about: &About<'_>, equal: bool) -> Result<Option<(Vec<usize>, LibraryCall)>, RunError> {
     let regions: Vec<Region> = about.participants.iter().map(|&k| about.received(k)).collect();
     let counts: Vec<usize> = regions.iter().map(|region| volume(region.boxes())).collect();

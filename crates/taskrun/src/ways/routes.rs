@@ -50,7 +50,8 @@ pub struct Routes {
     by_messages: bool,
 }
 
-/// A failed choice: an error of the run, or a schedule of messages that was not proved, perhaps on this rank alone.
+/// The reason why no route was found: an error of the run, or a schedule of messages that was not proved, perhaps only
+/// on this rank.
 enum Failure {
     Run(RunError),
     Unproved(DiscoverError),
@@ -67,8 +68,8 @@ impl Routes {
         Self { known: FxHashMap::default(), by_messages }
     }
 
-    /// Returns the routes found so far, each as `PATTERN:WAY`, sorted. `world` stands for a plan of the host, or for
-    /// the library if the host has no plan.
+    /// Returns the routes found so far, each as `PATTERN:WAY`, sorted. `world` means that the host's plan is used if it
+    /// has one, otherwise the library.
     pub fn names(&self) -> Vec<String> {
         let name = |known: &Known| match &known.otherwise {
             _ if known.world.is_some() => "world",

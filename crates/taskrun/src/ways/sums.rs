@@ -62,7 +62,7 @@ impl PairSums {
             rows.iter().map(|(rank, boxes)| region(*rank, boxes)).collect::<Result<Vec<_>, RunError>>()
         };
         let mut pieces = Vec::new();
-        // If this rank has the first contribution, no copy is needed, because the array is both input and output.
+        // If the first contribution is this rank's own, no copy is needed, because the array is both input and output.
         let mut own = Vec::new();
         for row in &part.pieces {
             let source = part.receives.iter().position(|(from, _)| *from == row.from).map_or(0, |at| at + 1);

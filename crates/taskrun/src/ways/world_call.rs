@@ -10,7 +10,7 @@ use crate::memory::Array;
 
 pub struct WorldCall {
     pub kind: Kind,
-    /// The number of elements of one rank's part, or of the vector; of bytes unless the call `combines`.
+    /// The length of one rank's part, or of the vector: in elements if the call `combines`, otherwise in bytes.
     pub count: usize,
     /// True if the call combines elements of the array.
     pub combines: bool,
@@ -21,8 +21,8 @@ pub struct WorldCall {
 }
 
 impl WorldCall {
-    /// Returns the bytes of this rank's input, which the result replaces if it has no separate memory; without an
-    /// input, those of the result.
+    /// Returns the bytes of this rank's input; if the rank has no input, the bytes of the result. The result replaces
+    /// the input unless it has separate memory.
     pub fn bytes(&self) -> usize {
         self.packing.given.as_ref().or(self.packing.got.as_ref()).map_or(0, |side| side.bytes)
     }

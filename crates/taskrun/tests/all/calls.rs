@@ -12,7 +12,8 @@ use std::{
 use unisono_mpi::{Failed, Outcome};
 use unisono_taskrun::internals::{CallList, Phase, Polled, Slot};
 
-/// A call that is complete after a number of polls; `None` for a call that fails immediately.
+/// A call that is complete after a number of polls, or, with `None`, fails immediately. The second field counts the
+/// polls.
 struct Scripted(Option<u64>, u64);
 
 impl Polled for Scripted {
@@ -108,7 +109,7 @@ fn the_end_of_a_program_waits_for_calls_that_progress() {
     let patient = Duration::from_secs(3600);
     let ended: Result<(), ()> = CallList::<Scripted>::finish(patient, || Ok(list.poll_all(|| Some(()))), || Ok(()));
     assert_eq!((ended, list.count()), (Ok(()), 0));
-    // Without patience, the first poll without progress is the last poll.
+    // If the patience is 0, the first poll without progress is the last poll.
     let polls = Cell::new(0);
     let still = || {
         polls.set(polls.get() + 1);

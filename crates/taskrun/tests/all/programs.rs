@@ -338,7 +338,8 @@ impl Host for Rank<'_> {
     }
 }
 
-/// Runs one random program and compares its results; counts how its exchanges were carried out.
+/// Runs one random program, compares its results with the reference, and counts its exchanges by the way in which they
+/// were carried out.
 fn judged(seed: u64, ways: &RefCell<BTreeMap<&'static str, u64>>) {
     let random = Random(Cell::new(mix(seed)));
     let program = Program::random(&random);

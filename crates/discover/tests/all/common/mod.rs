@@ -63,7 +63,8 @@ impl Programs {
         Self::gathering(n, steps, "all")
     }
 
-    /// Returns rounds of one work item that reads all of A, and many that read B by a mapper.
+    /// Returns a program of several rounds. In each, one work item reads all of A, and many work items read B by
+    /// `mapper`.
     fn gathering(n: i64, steps: u64, mapper: &str) -> Program {
         let range = format!("[{n}]");
         let round = [

@@ -7,8 +7,8 @@ use unisono_discover::{
 
 const POINTS: i64 = 24;
 
-/// A model of the memories, point by point: the version of the point in each memory, and the arrival that brought the
-/// point to the host.
+/// A model of the memories. For each point, it has the version in each memory, and the arrival that brought the point
+/// to the host.
 struct Points {
     versions: Vec<[u64; POINTS as usize]>,
     arrival: [u64; POINTS as usize],

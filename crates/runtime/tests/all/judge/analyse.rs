@@ -1,9 +1,11 @@
-//! A judge of all runs of stored programs at once, by the order of their events.
+//! Checks all runs of stored programs at once, by the order of their events.
 //!
 //! The events are: a step is done; a receive is posted; a message's data were read; a receive has completed; a send has
 //! ended. As in schedules, no event prevents another, so one run shows all events that can happen:
-//! * programs end in every run if they end when every message is a rendezvous, which waits for most;
-//! * two accesses are ordered in every run if they are when every send may end immediately, which waits for least.
+//! * programs end in every run if they end when every message is a rendezvous, because a rendezvous adds the most
+//!   waits;
+//! * two accesses are ordered in every run if they are ordered when every send may end immediately, because such sends
+//!   add the fewest waits.
 //!
 //! With any message library, the memory of a send is read between the step that sends and the event "data were read",
 //! and that of a receive is written between "posted" and "completed". Empty messages are ignored.

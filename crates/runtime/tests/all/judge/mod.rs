@@ -1,4 +1,4 @@
-//! An independent judge of stored programs. Random small schedules that `verify` accepts are stored. A model of message
+//! An independent check of stored programs. Random small schedules that `verify` accepts are stored. A model of message
 //! passing, which shares no code with the runtime or with `stored`, then runs the programs.
 //!
 //! A stored program is correct under these conditions, for every number of elements. Every run ends with any message
@@ -10,7 +10,7 @@
 //! `analyse.rs` judges all runs at once; `simulate.rs` executes some random runs, which must agree.
 //!
 //! `cargo test` draws 25,000 schedules, and half a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
-//! `UNISONO_JUDGE_SEED` have the meaning of the judge of schedules.
+//! `UNISONO_JUDGE_SEED` have the same meaning as in the corresponding check of schedules.
 
 mod analyse;
 #[path = "../../../../schedule/tests/all/judge/damage.rs"]
@@ -281,7 +281,7 @@ fn files_are_right_as_messages_or_refused() {
     }
 }
 
-/// The judge finds the faults of programs without some wait, except for waits that follow from others.
+/// The check finds every removed wait that other waits do not imply.
 #[test]
 fn lost_waits_are_found() {
     let mut r = Random::new(5);

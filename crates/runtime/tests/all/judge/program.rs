@@ -45,8 +45,8 @@ pub struct Program {
     pub steps: Vec<Step>,
     pub arrivals: Vec<End>,
     pub departures: Vec<End>,
-    /// The index of the first element of each rank's input, output and scratch memory; an input in place is in the
-    /// output.
+    /// The index of the first element of each rank's input, output and scratch memory; an input that is used in place
+    /// begins inside the output.
     pub first: Vec<[usize; 3]>,
     pub memory: usize,
     /// The number of elements of a block.

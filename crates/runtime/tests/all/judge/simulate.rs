@@ -73,7 +73,7 @@ pub fn simulate(p: &Program, inputs: &[Cell], semantics: Semantics, r: &mut Rand
         departures: vec![State::Idle; p.departures.len()],
         channels: BTreeMap::new(),
     };
-    // Some runs prefer steps, some messages, and some neither.
+    // A run prefers steps, or prefers messages, or has no preference.
     let taste = run.r.below(3);
     let mut events = Vec::new();
     loop {
