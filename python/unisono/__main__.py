@@ -13,7 +13,8 @@ _OBJECTS = 50_000
 def main() -> int:
     """Runs the program on the arguments of the process and returns its exit code."""
     interrupts.handle()
-    # Imports make many objects and no garbage; by default, collections of garbage take 5 % of a short command.
+    # Imports create many objects and no garbage. With Python's default threshold, garbage collection takes 5 % of the
+    # time of a short command.
     gc.set_threshold(_OBJECTS)
     _open_streams()
     from unisono import cli
@@ -23,7 +24,7 @@ def main() -> int:
     finally:
         # Interrupts during shutdown end the process immediately.
         interrupts.end_at_once(True)
-        # Python would search for garbage once more, in memory that the end of the process frees.
+        # This skips Python's last garbage collection, because the end of the process frees all memory.
         gc.freeze()
 
 

@@ -149,7 +149,9 @@ __all__ = [
 __version__: str
 
 class _Contender(Protocol):
-    """A contender in measurements at one size: its plan (None for the MPI library), its seconds and rounds won."""
+    """A contender in measurements at one size: its plan (None for the MPI library), its time in seconds, and the number
+    of rounds that it won.
+    """
 
     @property
     def plan(self) -> Plan | None: ...
@@ -526,7 +528,7 @@ class ScheduleBuilder:
     ) -> int | None: ...
     def build(self) -> Schedule: ...
 
-#: A box of points: for each dimension its first coordinate, and the coordinate after its last.
+#: A box of points: the first coordinate in each dimension, and the coordinate after the last one in each dimension.
 _Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _Boxes: TypeAlias = tuple[_Box, ...]
 

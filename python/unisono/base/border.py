@@ -1,9 +1,9 @@
 """Errors of calls to the extension module: arguments of a wrong type, or out of range, raise ``InputError``.
 
 The extension module calls :func:`install` while it is imported. Its conversions of arguments raise ``TypeError``,
-``OverflowError`` or ``UnicodeEncodeError``, whose messages lack the value. If such an error names the argument, this
-module replaces it. A call with a wrong keyword or a wrong number of arguments raises ``TypeError``, as everywhere in
-Python.
+``OverflowError`` or ``UnicodeEncodeError``, whose messages do not contain the value. If such an error names the
+argument, this module replaces the error. A call with a wrong keyword or a wrong number of arguments raises
+``TypeError``, as everywhere in Python.
 """
 
 import functools

@@ -40,10 +40,11 @@ def form_of(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, ...], source: str) -> Iterator[None]:
-    """Replaces an ``InputError`` of a reader by an error that names the file's form, if this form is not wanted.
+    """Replaces an ``InputError`` of a reader by an error that names the file's form, if the form is not in ``wanted``.
 
-    ``wanted`` are the forms that the reader accepts. The original error is kept for these forms, and for programs. In
-    the new error, ``what`` names an accepted file, and ``source`` is a clause on the commands that write such files.
+    ``wanted`` are the forms that the reader accepts. For these forms, and for programs of other tools, the original
+    error is raised. In the new error, ``what`` names an accepted file, and ``source`` is a clause on the commands that
+    write such files.
 
     Raises:
         InputError: the file has another form, or is damaged.
@@ -70,7 +71,7 @@ def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
 
 def is_task_program(name: str) -> bool:
     """Returns whether a file begins like a program of tasks in JSON; False for a folder."""
-    # The lists may be longer than the beginning that is read, so only the first key is tested.
+    # The first list may be longer than the part of the file that is read, so only the first key is tested.
     return is_file(name) and re.match(rb'\s*{\s*"(buffers|tasks)"\s*:', _beginning(name)) is not None
 
 
@@ -80,8 +81,8 @@ def _beginning(name: str) -> bytes:
         return file.read(HEAD).removeprefix(BYTE_ORDER_MARK)
 
 
-#: The beginning of a rule for NCCL and NCCLX up to the sizes, which are two numbers for NCCL; and for each format of
-#: rules, the pattern of a file's beginning in text without comments.
+#: The pattern of the beginning of a rule for NCCL and NCCLX, with a place for the sizes, which are two numbers for
+#: NCCL. ``_RULES`` has, for each format of rules, the pattern of a file's beginning without its comments.
 _OF_NCCL = r"(allgather|allreduce|broadcast|reduce|reducescatter) *, *{} *, *\w+ *, *(ll|ll128|simple|\*) *,"
 _RULES = (
     ("openmpi-json", r'\s*{(?s:.*)"rule_file_version"'),
@@ -105,8 +106,8 @@ def rules_of(head: bytes) -> str | None:
 def _are_rules_of_openmpi(words: list[str], whole: bool) -> bool:
     """Returns whether words are classic rules of Open MPI, or the beginning of such rules if the file is longer.
 
-    Classic rules are nested lists of numbers. Each list follows its length. The levels are collectives, sizes of
-    communicators, and messages with four numbers each (five in version 2).
+    Classic rules are nested lists of numbers. The length of each list precedes the list. The levels are collectives,
+    sizes of communicators, and messages with four numbers each (five in version 2).
     """
     version = re.fullmatch(r"rule-file-version-(\d+)", words[0]) if words else None
     numbers = words[1:] if version else words
@@ -174,7 +175,7 @@ REPORTED = tuple(sorted({"diagnose", "expect", "probe", *(command for command, _
 FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     ("plan for MPI programs", _begins("UNISPLAN")),
     (CERTIFICATE, _begins("unisono-certificate")),
-    # The key of the prices is not tested, because it is beyond the first bytes of a large certificate.
+    # The key ``prices`` is not tested, because it is beyond the first bytes of a large certificate.
     (BOUND, lambda _, head: re.search(rb'"format" *: *"unisono-bound ', head) is not None),
     (GPU_PLAN, lambda name, _: is_gpu_plan(name)),
     (SCHEDULE, _begins("unisono-schedule", "unisono registers")),

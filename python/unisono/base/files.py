@@ -192,7 +192,7 @@ def parse_json(text: str | bytes) -> Any:
     """Returns the value of a text of JSON that another program may have written.
 
     Raises:
-        ValueError: the text is not JSON, or an object has a key twice, of which one value would be lost.
+        ValueError: the text is not JSON, or an object has a key twice, so that one of its values would be lost.
         RecursionError: the text nests too deeply.
 
     """
@@ -208,7 +208,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_inside(folder: str | os.PathLike[str], named: str, what: str) -> str:
-    """Reads the text of a file in ``folder`` or below. Another file of the folder states its name, ``named``.
+    """Reads the text of a file in ``folder`` or below.
+
+    ``named`` is the name of the file as another file of the folder states it.
 
     Raises:
         InputError: the name leads out of the folder, also by a link, or there is no such text file.
@@ -303,7 +305,7 @@ def check_files(*paths: str | None) -> None:
 def check_distinct(outputs: Mapping[str, str], reads: Iterable[str]) -> None:
     """Raises an error if a file that the command writes would replace another file of the command.
 
-    ``outputs`` maps each option to its file; ``reads`` are texts of the command, of which some name files to read.
+    ``outputs`` maps each option to its file. ``reads`` are words of the command line, some of which name files to read.
 
     Raises:
         InputError: an output is a file that is read, or two options write one file.
@@ -322,9 +324,10 @@ def check_distinct(outputs: Mapping[str, str], reads: Iterable[str]) -> None:
 
 
 def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
-    """Writes a whole file: first under another name in its folder, then renamed; a device or descriptor directly.
+    """Writes a whole file: first under another name in its folder, then renamed.
 
-    A replaced file's owner and permissions are kept. If the path is a link, its target is replaced.
+    Devices and descriptors are written directly. A replaced file's owner and permissions are kept. If the path is a
+    link, its target is replaced.
 
     Raises:
         InputError: the path cannot be a file, or its owner cannot be kept.

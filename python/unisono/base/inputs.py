@@ -69,7 +69,7 @@ _MOST_ELEMENTS = 2**36
 
 
 def parse_bytes(text: str) -> int:
-    """Returns the bytes of a size such as ``4096``, ``64KiB``, ``64K`` (the same) or ``1.5MB``.
+    """Returns the bytes of a size such as ``4096``, ``64KiB``, ``64K`` (equal to ``64KiB``) or ``1.5MB``.
 
     Raises:
         InputError: the text is not a size, is negative, names an unknown unit, is not a whole number of bytes, or has
@@ -241,5 +241,5 @@ def items(values: object, message: str) -> list[Any]:
     try:
         return list(values)
     except TypeError:
-        # NumPy raises this for an array without dimensions.
+        # NumPy raises this error for an array without dimensions.
         raise InputError(message) from None

@@ -1,8 +1,8 @@
 """Handles Ctrl-C in the program `unisono`.
 
 An interrupt raises ``KeyboardInterrupt``, as in any Python program. During imports, and after the command has ended, an
-interrupt ends the process instead. Nothing has to be cleaned up at these times. An exception raised during an import
-may be lost in a callback of the import system, or be reported as the failure of another module.
+interrupt ends the process instead, because nothing has to be cleaned up then. An exception during an import might be
+lost in a callback of the import system, or be reported as the failure of another module.
 """
 
 import os

@@ -45,8 +45,8 @@ class _Reader:
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._text, self._at, self._ended = "", 0, False
-        # The position in the file of the first character of the text: the lines before it, and the characters before it
-        # in its line.
+        # The position in the file of the first character of the text, as the number of lines before this character and
+        # the number of characters before it in its line.
         self._lines, self._column = 0, 0
         self._decode = json.JSONDecoder().raw_decode
 

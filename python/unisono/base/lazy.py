@@ -15,7 +15,7 @@ __all__ = ["lazy"]
 def lazy(package: str, names: dict[str, Any]) -> tuple[list[str], Callable[[str], Any]]:
     """Returns the ``__all__`` and the ``__getattr__`` of a package; ``names`` are the ``globals()`` of the package."""
     source = get_data(package, "__init__.py") or b""
-    # The lines are split instead of matched, because every start of the program would compile a pattern.
+    # The lines are split and not matched by a pattern, because every start of the program would compile the pattern.
     lines = (line.split(" ") for line in source.decode().split("\n") if line.startswith("    from unisono"))
     homes = {words[-1]: words[5] for words in lines if words[6:] == ["import", words[-1], "as", words[-1]]}
 

@@ -14,7 +14,7 @@ _LARGEST = 2**64 - 2
 
 
 class Limits:
-    """The limits in force when :func:`limits` returned. The end of a ``with`` block restores the previous limits."""
+    """The limits that hold after a call of :func:`limits`. The end of a ``with`` block restores the previous limits."""
 
     memory: int | None
     steps: int | None

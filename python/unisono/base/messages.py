@@ -44,7 +44,7 @@ def size_text(size: int) -> str:
 
 def printable(text: str) -> str:
     """Returns the text with escapes for characters that control a terminal or have no encoding."""
-    # Most texts are printable, and need no pattern, whose compilation takes a part of the program's start.
+    # Most texts are printable. For them the pattern is not compiled, which would lengthen the start of the program.
     return text if text.isprintable() else re.sub(_UNPRINTABLE, _escaped, text)
 
 

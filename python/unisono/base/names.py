@@ -46,8 +46,8 @@ _LIBRARIES = {
     "ncclx": "ncclx-csv",
     "openmpi": "openmpi-rules",
 }
-#: The libraries whose own algorithms are not among the algorithms of Unisono. For example, a ring of NCCL differs from
-#: the algorithm `ring`.
+#: The libraries whose algorithms have names of Unisono's algorithms, but differ from them. For example, NCCL's ring is
+#: not the algorithm `ring`.
 _OWN = ("nccl", "rccl", "openmpi", "mpich")
 #: The longest name that is compared with accepted names, in characters; longer text is slow.
 _LONGEST = 64
@@ -149,7 +149,7 @@ def preset(name: str) -> str | None:
 
 
 def did_you_mean(found: str, accepted: Iterable[str]) -> str:
-    """Returns `` (did you mean ring?)`` if an accepted name has ``found`` as a part, is similar, or begins with it.
+    """Returns `` (did you mean ring?)`` if an accepted name is similar to ``found``, contains it, or begins with it.
 
     The text is empty otherwise, and if ``found`` has fewer than 2 or more than 64 characters.
     """

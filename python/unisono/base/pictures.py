@@ -12,7 +12,7 @@ __all__ = ["FORMS", "Form", "encoded", "form_of", "thousands"]
 Form = Literal["png", "svg", "pdf"]
 #: The formats of pictures, which are also the endings of file names.
 FORMS: tuple[Form, ...] = ("png", "svg", "pdf")
-#: The metadata that is removed, because dates, versions and program names would change the bytes.
+#: The metadata that is removed from pictures, because dates, versions and program names would change the bytes.
 _METADATA: dict[Form, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},

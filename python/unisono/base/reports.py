@@ -68,8 +68,8 @@ class BitsTableRow(TypedDict):
 class PlannedRow(TypedDict):
     """A row of a file that `unisono plan --serve` writes: the algorithm for a range of sizes in bytes.
 
-    ``bytes`` is the size for which the plan was made; its time and its ratio are valid for this size. All three values
-    are None for the algorithms of a library.
+    ``bytes`` is the size for which the plan was made; its time and its ratio are valid for this size. These three
+    values are None for the algorithms of a library.
     """
 
     collective: str
@@ -269,7 +269,7 @@ class WorkloadReport(TypedDict):
 
 
 class WhatIf(TypedDict):
-    """The times of a step after changes of the machine, and the price of its network."""
+    """The times of a step on a changed machine, and the price of the machine's network."""
 
     changes: dict[str, str]
     machine: str
@@ -325,7 +325,10 @@ AllocationCounts = tuple[int, int, int, float, float]
 
 
 class PredictionReport(ProgramTime):
-    """The communication of a program on a machine; ``ratio``: time by messages alone / time with collectives."""
+    """The communication of a program on a machine.
+
+    ``ratio`` is the time by messages alone, divided by the time with collectives.
+    """
 
     ratio: NotRequired[float | None]
 

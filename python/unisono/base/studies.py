@@ -1,8 +1,8 @@
 """Computes studies: independent points of one question, computed by an executor and saved in a file one by one.
 
 A point is a call of a function with a tuple of arguments. Its result is a value of JSON. A saved point is found by its
-key, a hash of everything that the result depends on. A study that was killed therefore continues where it stopped, and
-a study with more points computes only the new points. Results do not depend on the executor.
+key, a hash of everything on which the result depends. A study that was killed therefore continues with the first
+missing point, and a study that is given more points computes only these. Results do not depend on the executor.
 """
 
 import fcntl
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN", "KeptPoints", "ShardEnded", "checksum_of", "is_file_of_points", "key_of", "merge_points", "results"]
 
-#: The maximum number of points that are submitted to an executor ahead of the point whose result is awaited. A study
-#: may have millions of points.
+#: The maximum number of points that are submitted to an executor ahead of the point whose result is awaited, because a
+#: study may have millions of points.
 _AHEAD = 1024
 _THREADS = "concurrent.ThreadPoolExecutor"
 _HEAD = {"unisono_points": 1}
-#: The names of algorithms that the user's program added. Other processes lack these algorithms, and a file of points
-#: cannot distinguish two algorithms of the same name.
+#: The names of algorithms that the user's program added. Points with these algorithms are neither computed in other
+#: processes, which lack them, nor saved, because a file of points cannot distinguish two algorithms of the same name.
 OWN: set[str] = set()
 
 
@@ -122,8 +122,7 @@ def _begin(
     future = executor.submit(submitted, call)
 
     def keep(ended: "Future[Any]") -> None:
-        # If the point failed, or the file cannot be written, the error is raised at the place that waits for the
-        # result.
+        # If the point failed, or the file cannot be written, the error is raised where the result is awaited.
         if not ended.cancelled() and ended.exception() is None:
             with suppress(OSError, ValueError):
                 add(ended.result())
@@ -328,7 +327,7 @@ def merge_points(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLik
         for path in paths:
             with KeptPoints(path, read=True) as part:
                 for key, value in part._found.items():
-                    # An error is raised if two files have different values of a point.
+                    # This line raises an error if two files have different values for one point.
                     part._put(key, kept.add(key, value))
         return len(kept)
 

@@ -1,7 +1,7 @@
 """The program `unisono`: one command a file, each in the list below.
 
 Exit codes: 0 success; 1 a negative answer, or a failed run; 2 wrong input; 130 interrupted; 141 closed output pipe.
-Every failure but a closed pipe prints one sentence on standard error.
+Every failure, except a closed pipe, prints one sentence on standard error.
 """
 
 import codecs
@@ -68,14 +68,15 @@ def command(name: str) -> click.Command:
         found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
     if found.epilog is None:
         found.epilog = _examples(name)
-    # A command keeps the help option of its first context, which may not be one of the program.
+    # click caches the help option of a command's first context, which may be made elsewhere with other names of the
+    # option. So the first context is made here.
     found.get_help_option(click.Context(found, help_option_names=HELP))
     return found
 
 
 def _examples(name: str) -> str:
     before = "mpiexec -n 4 unisono" if name in UNDER_MPI else "unisono"
-    # After this mark click does not join lines.
+    # The mark `\b` keeps click from joining the lines.
     return "\n".join(["\b", "Examples:", *(f"  {before} {line}" for line in EXAMPLES[name])])
 
 
@@ -112,7 +113,7 @@ class _Program(click.Group):
         name, found, rest = super().resolve_command(ctx, args)
         if found is not None:
             context = found.context_class(found, parent=ctx, **found.context_settings)
-            # Wrong options are an error of the command itself.
+            # Wrong options are ignored here, because the command itself reports them.
             with suppress(click.UsageError):
                 values, _, order = found.make_parser(context).parse_args(list(rest))
                 ctx.meta[_REPEATED] = _repeated(order)
@@ -178,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from unisono.mpi.library import end_other_ranks
 
             end_other_ranks(code)
-        # Threads may still compute unneeded results.
+        # Ends the process if threads still compute results that are not needed.
         return _jobs.end(code)
     finally:
         note_large_work(None)
@@ -190,7 +191,7 @@ def _repeated(order: Sequence[click.Parameter]) -> list[str]:
     return [
         f"{option.opts[-1]} is given {times} times; the last one counts"
         for option, times in Counter(order).items()
-        # A repeated flag has no other effect, unless it can be negated.
+        # A repeated flag has the same effect as a single one, unless it can be negated.
         if times > 1
         and isinstance(option, click.Option)
         and not option.multiple
@@ -212,7 +213,7 @@ def _spell(failure: UnicodeError) -> tuple[str | bytes, int]:
     if isinstance(failure, UnicodeEncodeError):
         if failure.object[failure.start] in "\u00b5\u03bc":
             return "u", failure.start + 1
-        # Only one character is replaced, because the next may be a micro sign.
+        # Only one character is replaced at a time, because the next one may be a micro sign.
         failure.end = failure.start + 1
     return codecs.backslashreplace_errors(failure)
 
@@ -221,7 +222,7 @@ codecs.register_error("unisono", _spell)
 
 
 def _note(sentence: str, noted: set[str]) -> None:
-    # The numbers are removed, because estimates may grow while a computation runs.
+    # Numbers are ignored in the comparison, because the estimates in a note may grow while a computation runs.
     words = re.sub(r"\d[\d.e]*", "", sentence)
     if words not in noted:
         noted.add(words)

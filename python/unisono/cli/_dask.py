@@ -21,7 +21,8 @@ class _Workers(Executor):
         self._client = client
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **named: Any) -> "Future[Any]":
-        # Points are pure functions, but ``pure=True`` makes Dask hash the machine, which takes longer than most points.
+        # Points are pure functions, but ``pure=True`` would make Dask hash the machine, which takes longer than most
+        # points.
         begun = self._client.submit(function, *args, pure=False, **named)
 
         async def ended() -> Any:

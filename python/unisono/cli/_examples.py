@@ -58,5 +58,5 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "workload --from examples/programs/ddp --machine dgx-h100 --what-if link_gbps=100",
     ),
 }
-#: Commands that `mpiexec` starts.
+#: The commands whose examples need `mpiexec`.
 UNDER_MPI = ("bench", "calibrate", "probe", "tune")

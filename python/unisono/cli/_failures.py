@@ -38,7 +38,8 @@ def _code(failure: BaseException) -> int:
         case KeyboardInterrupt() | click.Abort():
             return say("interrupted", INTERRUPTED)
         case BrokenPipeError():
-            # The reader has closed the pipe. Standard output is redirected, because Python flushes it at exit.
+            # The reader has closed the pipe. Standard output is redirected, because Python's flush at exit would fail
+            # again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return UNREAD
         case click.UsageError():

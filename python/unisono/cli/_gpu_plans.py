@@ -84,8 +84,8 @@ def _place(fault: GpuPlanFinding) -> str:
 def stated_values(path: str, source: str, verb: str) -> dict[str, Any]:
     """Returns the number of elements, the type, the operator and the root that the command line states for a file.
 
-    A value that is not stated is None, so that the file's own counts. Bytes are of the stated type, or else of the
-    file's. Prints a note for each stated value that differs from the file's.
+    A value that is not stated is None, so that the value in the file is used. A size in bytes is converted by the
+    stated type, or else by the file's type. Prints a note for each stated value that differs from the file's.
 
     Raises:
         InputError: the size is not valid, or the file is not of the format ``source``.

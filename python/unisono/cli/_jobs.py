@@ -167,7 +167,7 @@ def _ranks() -> "Iterator[Executor | None]":
         raise InputError("ranks of MPI need the package mpi4py; install it: pip install 'unisono[mpi]'") from None
     if MPI.COMM_WORLD.size == 1:
         raise InputError("the executor mpi needs ranks that compute: mpiexec -n 3 unisono ... --executor mpi")
-    # Under `python -m mpi4py.futures` the other ranks already wait for points.
+    # If the program was started by `python -m mpi4py.futures`, the other ranks already wait for points.
     by: Any = MPIPoolExecutor() if "mpi4py.futures" in sys.orig_argv else MPICommExecutor(MPI.COMM_WORLD, root=0)
     with by as executor:
         yield executor
@@ -175,9 +175,10 @@ def _ranks() -> "Iterator[Executor | None]":
 
 @contextmanager
 def pool(jobs: int, threads: "Callable[[int], Executor] | None" = None) -> "Iterator[Executor | None]":
-    """Yields a pool of ``jobs`` threads, or None for one; the extension module computes without Python's lock.
+    """Yields a pool of ``jobs`` threads, or None for one thread.
 
-    After a failure or an interrupt, work that has not begun is dropped, and work in progress is not awaited.
+    Threads suffice, because the extension module computes without Python's lock. After a failure or an interrupt, work
+    that has not begun is dropped, and work in progress is not awaited.
     """
     global _abandoned
     if jobs == 1:

@@ -145,7 +145,7 @@ def schedule_of(
     file are an error. A plan is made for ``target``, a format of emitted code; by default, the target of ``options``.
     """
     options = {**options, "target": target or options.get("target")}
-    # A barrier has no size, so only the option of a machine distinguishes it from a file.
+    # A barrier has no size, so only the option for a machine distinguishes it from a file of that name.
     barrier = what == "barrier" and machine is not None
     sized = options["elements"] is not None or options["bytes"] is not None
     # A name with a dot or a slash cannot be the name of a collective.
@@ -159,7 +159,7 @@ def schedule_of(
         raise InputError(
             f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
         )
-    # A plan for GPUs serves many sizes; its schedule is for the requested one.
+    # A plan for GPUs serves many sizes, so the size options select the schedule.
     of_gpus = what.endswith(".xml") or is_gpu_plan(what)
     refuse_unused(
         PLACED_GPU_FILE if of_gpus else PLACED_FILE,
@@ -175,7 +175,7 @@ def schedule_of(
         size = {"elements": stated["elements"], "dtype": stated["dtype"]}
     schedule = unisono.load(what, **size)
     if not runs:
-        # The report of a simulation contains these notes already.
+        # The notes are not printed for simulations, whose reports already contain them.
         print_notes(schedule.notes, err=True)
     if machine is None:
         return _degraded(schedule, options["fail"])
@@ -309,7 +309,7 @@ limit_options = _stack(
     ),
 )
 
-#: The option of studies whose shards `unisono merge` joins as files of points.
+#: The option ``--shard`` of studies whose shards are files of points, which `unisono merge` joins.
 shard_option = click.option(
     "--shard",
     type=Shard(),

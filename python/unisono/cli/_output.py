@@ -37,7 +37,7 @@ _WIDEST = 200
 EXPLAIN = "unisono.explain"
 #: The largest number of characters of a note on one line.
 _NOTE = 130
-#: The shortest time between two lines of progress, in seconds.
+#: The minimum time between two lines of progress, in seconds.
 _BETWEEN_LINES = 15.0
 #: The number of characters between two columns of a table.
 _GAP = 3
@@ -51,7 +51,7 @@ def _plain(value: Any) -> Any:
         case list() | tuple():
             return [_plain(item) for item in value]
         case _ if hasattr(value, "tolist"):
-            # The value is an array or a number of NumPy, tested without an import of NumPy.
+            # The value is an array or a number of NumPy, which is recognised without importing NumPy.
             return _plain(value.tolist())
         case float():
             return value if math.isfinite(value) else None
@@ -306,7 +306,7 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
 
 
 def rate(value: float, digits: int = 2) -> str:
-    """Formats a rate in GB/s with ``digits`` decimals; two digits of a smaller rate, such as of a short vector."""
+    """Formats a rate in GB/s with ``digits`` decimals, or a small rate with two significant digits."""
     return f"{value:.2g} GB/s" if 0 < value < 10**-digits else f"{number(value, digits)} GB/s"
 
 
@@ -344,7 +344,7 @@ def working(what: str) -> Iterator[None]:
         yield
 
 
-#: True while a bar or a spinner is on the terminal. Steps of the step that it shows have none of their own.
+#: True while a bar or a spinner is on the terminal. Inner steps then show none of their own.
 _is_shown = ContextVar("_is_shown", default=False)
 
 

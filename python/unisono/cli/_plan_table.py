@@ -64,7 +64,7 @@ def plan_rows(
     Without ``served``, there is one row, for the size of the request; ``made`` is its plan, if it is given. With
     ``served``, plans are also made for both ends of the range and for the powers of four between them. ``instead``
     returns the plan that a row uses instead of the best plan of a request. If the schedules are ``stored``, plans with
-    segments are not merged into one row: segments have a length in bytes, and the blocks of a stored schedule have not.
+    segments are not merged into one row: segments have a length in bytes, and the blocks of a stored schedule do not.
     """
     if served is None or request.collective == "barrier":
         plan = instead(made or request.plan(), request)
@@ -98,7 +98,10 @@ def plan_rows(
 
 
 def _seconds(among: Plan, of: Plan) -> float | None:
-    """Returns the time of a plan's algorithm and parameters among the candidates of another; None if it is absent."""
+    """Returns the time of the algorithm and parameters of ``of`` among the candidates of the plan ``among``.
+
+    Returns None if they are not among the candidates.
+    """
     key = (of.algorithm, of.params)
     return next((one["seconds"] for one in among.candidates if (one["algorithm"], one["params"]) == key), None)
 

@@ -115,7 +115,7 @@ def _late(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        # The list for many ranks may be too long for a file name, so the text is first read as a list.
+        # The text is first read as a list, because a list for many ranks may be too long to be tested as a file name.
         return _times(text.split(","))
     except ValueError:
         pass

@@ -23,7 +23,8 @@ def load_scripts(paths: Iterable[str]) -> None:
             raise InputError(f"there is no file '{path}' to load")
         check_regular(path)
         before = [entry["reference"] for entry in unisono.algorithms()]
-        # The file can import modules from its folder, as if Python ran it directly.
+        # The folder of the file is put on the search path, so that the file can import modules from it as if Python ran
+        # it directly.
         sys.path.insert(0, str(Path(path).resolve().parent))
         try:
             runpy.run_path(path, run_name="__unisono__")

@@ -281,7 +281,8 @@ class TracedPes:
             return sample(count, self.sampled)
         if not self.listed:
             return range(count)
-        # One PE beyond the machine is kept, so that a range that exceeds the machine is reported as an error.
+        # Ranges are cut one PE beyond the machine, so that a range that exceeds the machine is still reported as an
+        # error.
         ends = [(part.start, max(part.start + 1, min(part.stop, count + 1))) for part in self.listed]
         return [pe for first, end in ends for pe in range(first, end)]
 

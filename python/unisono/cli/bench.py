@@ -117,7 +117,10 @@ def bench(collective: str, plan_file: str | None, vs: str, sizes: str, rounds: i
 
 
 def _notes(table: list[PlanRow], here: str, plan_file: str) -> list[str]:
-    """Returns a sentence for each other condition under which rows were tuned: programs leave their calls to MPI."""
+    """Returns a sentence for each set of conditions, other than ``here``, under which rows were tuned.
+
+    Programs leave the calls of these rows to MPI.
+    """
 
     def judged(conditions: str) -> list[str]:
         # Conditions that differ only in the version of the library count as equal.

@@ -34,7 +34,7 @@ from unisono.cli._types import COLLECTIVE
 
 __all__ = ["bound"]
 
-#: The schedules for which a bound holds, by its standing.
+#: The schedules for which a bound holds, by the bound's value of ``standing``.
 _HOLDS = {"bound": "any schedule", "of-model": "a model"}
 
 
@@ -68,7 +68,8 @@ def bound(as_json: bool, **options: Any) -> None:
         model=request.model,
     )
     notes = machine.notes(count * unisono.dtypes()[request.dtype], request.model)
-    # Bounds hold for every schedule, so the best schedule that a format can express shows the cost of the format.
+    # Bounds hold for every schedule. The best schedule that a format can express is printed beside them, to show the
+    # cost of the format.
     planned = None if request.target is None else request.plan()
     if as_json:
         print_json(

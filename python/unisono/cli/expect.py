@@ -153,7 +153,7 @@ def _print(expected: Expectation, machine: Machine) -> None:
     labels = [expected["library"] or kind if kind == "library" else kind for kind in kinds]
     columns = ["bytes", *(f"{label}, µs" for label in labels), *(f"{label}, GB/s" for label in labels if busbw)]
     chooses = [f"{expected['library']} chooses"] if expected["library"] else []
-    # The best candidates may be simulated for short vectors and not for long ones.
+    # Sources are printed if they differ: the best candidates may be simulated for short vectors but not for long ones.
     sources = [_SIMULATED.get(row["source"], "model") for row in expected["rows"]]
     by = ["plan by"] if len(set(sources)) > 1 else []
     rows = [

@@ -116,7 +116,7 @@ def run(
         click.echo(f"note: {ranks} ranks share {counted(cores, 'core')}{slow}", err=True)
     sys.stdout.flush()
     code = passing_signals(command, environment(starter))
-    # A signal's number counts from 128, as a shell has it.
+    # For a process ended by a signal, shells report 128 plus the signal's number.
     return code if code >= 0 else 128 - code
 
 
@@ -130,7 +130,7 @@ def note_unserved(plan: str, ranks: int, off: bool) -> None:
     try:
         placed = ranks_of_rows(plan)
     except InputError:
-        # The ranks print the reason themselves.
+        # The plan cannot be read. Nothing is printed here, because the ranks print the reason.
         return
     if ranks not in placed:
         known = ", ".join(map(str, placed)) or "none"

@@ -60,14 +60,14 @@ def show(file: str, show_all: bool, as_json: bool) -> None:
 
 
 def _cell(form: str, name: str, value: object) -> str:
-    # A row of a plan without an algorithm leaves its calls to the MPI library.
+    # If a row of a plan has no algorithm, the MPI library makes its calls.
     if form == "plan for MPI programs" and name == "algorithm" and value is None:
         return "the library"
     if form == "sweep" and isinstance(value, str) and "." in value:
         # The reader of CSV does not convert numbers.
         with contextlib.suppress(ValueError):
             return digits_text(float(value))
-    # The text shows 8 characters of a long value, and the JSON all characters.
+    # Text output shows 8 characters of a long value; JSON has all characters.
     if isinstance(value, float):
         return digits_text(value)
     return value_text(value)[:8] if name == "expression_class" else value_text(value)

@@ -174,7 +174,7 @@ def sweep(
         lengths = len(options["elements"])
         total = lengths * (1 if shapes is None else len(shapes))
         facts = {"collective": collective, "machine": machine, "lengths": lengths, "total": total, "notes": notes}
-        # A text of all inputs of the points. It distinguishes the parts of different sweeps.
+        # All inputs of the points, whose text distinguishes the parts of different sweeps.
         inputs = (where.to_toml(), nodes, subset, fail, shapes, listed, named, params, sorted(options.items()))
         part = part_of({**facts, "asked": repr(inputs)}, shard, points)
         write(output, json_text(part))

@@ -149,8 +149,8 @@ def verify(
     if seed is not None and proof.seed is None:
         click.echo("note: the proof is exact and draws no numbers; --seed is not used", err=True)
     if not proof.holds and found is not None and not found["diagnostics"]:
-        # The schedule has a fault on its machine. The check of the file does not read the machine, so its result is not
-        # used.
+        # The check of the file does not read the machine. If the schedule has a fault on its machine, the result of
+        # this check is therefore not used.
         found = None
     held = (proof.bits, proof.unlike_elements) if found is None else (found["bits"], found["unlike_elements"])
     required = verdict(require, held[0], _lacking(require, *held))

@@ -155,7 +155,7 @@ def workload(
                 place,
                 overlap=not no_overlap,
                 fill=fill,
-                # The recording of a program is already strict.
+                # The recording of a program has already applied ``strict``.
                 strict=strict and not is_script,
                 ranks=None if is_script else ranks,
                 tflops=tflops,

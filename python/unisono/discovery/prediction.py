@@ -21,7 +21,8 @@ from unisono.machines.descriptions import with_shape
 __all__ = ["Prediction", "as_report", "predictions", "sum_line", "total_lines", "without_machine"]
 
 
-#: Messages alone are reported as faster only if their time is below this fraction of the time with collectives.
+#: Messages without collectives are reported as faster only if their time is below this fraction of the time with
+#: collectives.
 _LESS = 0.999
 
 
@@ -170,8 +171,7 @@ def _is_by_messages(row: PricedOperation) -> bool:
 def _moved(row: PricedOperation) -> list[int]:
     """Returns the least and the greatest number of bytes that a rank sends.
 
-    If the greatest number of bytes that a rank receives is larger, returns the least and the greatest number of bytes
-    that a rank receives.
+    If the greatest number of bytes that a rank receives is larger, returns the numbers for receiving instead.
     """
     return row["gives"] if max(row["gives"]) >= max(row["gets"]) else row["gets"]
 

@@ -21,11 +21,12 @@ FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 #: The name of the network device of each host.
 _DEVICE = "eth0"
 #: The beginning of a command that runs in its own process namespace. The kernel ends all processes of the namespace
-#: when its first process, the launcher, is killed. A launcher that waits for an unreachable host would ignore SIGTERM.
+#: when its first process, the launcher, is killed. SIGTERM does not suffice, because a launcher that waits for an
+#: unreachable host ignores it.
 _JOB = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child")
 #: The beginning of a command that starts only while another process holds the lock of a file. A process can request a
-#: signal at the end of its parent, but gets no signal if the parent ended before the request. Therefore the launcher,
-#: which starts after all such requests, starts only if the process that began the chain still runs.
+#: signal for the end of its parent, but gets no signal if the parent ended before the request. The launcher starts
+#: after all such requests, so it starts only if the first process of the chain still runs and holds the lock.
 _WHILE_LOCKED = ("sh", "-c", 'flock -n -E 75 "$0" true; [ $? = 75 ] && exec "$@"')
 #: The seconds for which a launcher may run after its last rank has ended. It ends in less than a second.
 _SECONDS_WITHOUT_RANKS = 10.0
@@ -37,7 +38,7 @@ def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
     """Returns the launcher of a program, with the options that start its ranks on the first hosts.
 
     Raises:
-        InputError: there is no such program or launcher, or the hosts have no places for that many ranks.
+        InputError: there is no such program or launcher, or the hosts do not have enough places for the ranks.
 
     """
     hosts = len(lab.network.hosts)
@@ -173,7 +174,7 @@ def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
     """Returns the environment variables of the launcher, which runs on the first host."""
     agent = str(lab.folder / "agent")
     settings = {
-        # For Open MPI from release 5 on, then for older releases.
+        # The first two variables are for Open MPI from release 5 on, the next two for older releases.
         "PRTE_MCA_plm_ssh_agent": agent,
         "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
         "OMPI_MCA_plm_rsh_agent": agent,
@@ -181,8 +182,8 @@ def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
         "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_btl": "^openib,ofi,uct,usnic",
         "OMPI_MCA_btl_tcp_if_include": _DEVICE,
-        # Hosts of a lab share the cores of this computer. So a rank that waits sleeps between two polls; a rank that
-        # only yields would run again after every busy program of the computer.
+        # Hosts of a lab share the cores of this computer. So a waiting rank sleeps between two polls. If it only
+        # yielded its core, it would run again only after every busy program of the computer.
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
         "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
@@ -190,7 +191,7 @@ def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
         "MPIR_CVAR_DEFAULT_THREAD_LEVEL": "MPI_THREAD_MULTIPLE",
         "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
         "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
-        # MPICH must use TCP. Over UCX it would find memory that hosts of one computer share, and over libfabric any
+        # MPICH must use TCP. By default, UCX would use the shared memory of this computer, and libfabric might use any
         # device.
         "UCX_TLS": "tcp,self",
         "UCX_NET_DEVICES": _DEVICE,

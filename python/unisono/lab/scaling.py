@@ -63,10 +63,10 @@ class Network:
 
     @property
     def nap_ns(self) -> int:
-        """The least time that a rank sleeps between two polls: a fifth of the least latency of a cable, 50 to 150 us.
+        """The minimum time, in ns, that a rank sleeps between two polls.
 
-        A poll needs some microseconds of a core, which all ranks share. Longer sleeps would disturb the times of short
-        messages.
+        It is a fifth of the least latency of a cable, but 50 to 150 us. A poll needs some microseconds of a core, which
+        all ranks share. Longer sleeps would disturb the times of short messages.
         """
         least = min((cable.latency_us for cable in self.cables), default=0.0)
         return round(1000 * min(max(least / 5, 50.0), 150.0))
@@ -78,14 +78,15 @@ class Network:
     def cable(self, name: str) -> Cable:
         """Returns the cable with a name, ``c0-s8``, or with numbers of nodes, ``0-8``; in either direction.
 
-        The nodes of a machine that states names have these names, and also ``c0`` or ``s8`` here.
+        If the machine states names of nodes, this method accepts both these names and names such as ``c0`` and ``s8``.
 
         Raises:
             InputError: there is no such cable; the message has the nearest name, or the first.
 
         """
         nodes = [*self.hosts, *self.switches]
-        # If a node has a name that equals the number name of another node, the stated name takes precedence.
+        # If the stated name of one node equals the name that another node has by its number, the stated name takes
+        # precedence.
         of_nodes = [list(map(str, range(len(nodes)))), [_name(at, len(self.hosts)) for at in range(len(nodes))], nodes]
         known: dict[str, Cable] = {}
         for names in of_nodes:

@@ -57,7 +57,7 @@ class Lab:
     per_host: int
     #: ``openmpi``, ``mpich``, or None for the MPI library that a program is linked to.
     mpi: str | None
-    #: True if the lab is in a user namespace: a user other than root started it, or root may not create other
+    #: True if the lab is in a user namespace: either a user other than root started it, or root may not create
     #: namespaces without a user namespace.
     user: bool
 
@@ -114,10 +114,10 @@ class Lab:
         )
 
     def enter(self, host: str) -> list[str]:
-        """Returns the beginning of a command that runs on a host, and that ends with its starting process."""
+        """Returns the beginning of a command that runs on a host and ends when the process that started it ends."""
         user = ("--user", "--preserve-credentials") if self.user else ()
-        # Entering a process namespace adds a process between parent and command. Inside, the parent's number is 0, so
-        # it is not compared.
+        # Entering a process namespace adds a process between the parent and the command. Inside the namespace, the
+        # number of the parent is 0, so numbers of parents are not compared.
         inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), *_ENDS]
         entered = ["nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid"]
         return [*_ending_with(os.getpid()), *entered, *inside]
@@ -296,7 +296,7 @@ def _start_fabric(lab: Lab, lock: int) -> None:
         process.kill()
         process.wait()
         raise
-    # The fabric outlives this process; the return code avoids a warning of `Popen`.
+    # The fabric outlives this process. Setting the return code avoids a warning of `Popen` about a running child.
     process.returncode = 0
 
 

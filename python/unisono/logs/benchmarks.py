@@ -43,7 +43,8 @@ _IMB = re.compile(r"^#\s*Benchmarking\s+(\S+)", re.MULTILINE)
 _REPRO = re.compile(r"^[ \t]*test\s+(?:nrep\s+)?(?:count|msize_bytes)\s", re.MULTILINE)
 _REPRO_FACT = re.compile(r"^#@(nprocs|datatype_extent_bytes)=(\S+)", re.MULTILINE)
 _REPRO_DECIMALS = 10
-#: The columns with a time in seconds of each repetition, or with a summary; the first that exists is read.
+#: The columns with a time in seconds, of each repetition or as a summary. The first of these columns that exists is
+#: read.
 _REPRO_TIMES = ("runtime_sec", "median_sec", "mean_sec", "min_sec")
 _IMB_RANKS = re.compile(r"^#\s*#processes\s*=\s*(\d+)")
 #: The collectives by their names in OSU's benchmarks and IMB-MPI1, in lower case and without punctuation.
@@ -62,8 +63,8 @@ _NAMES = {
 }
 #: The tests between two ranks, by their names in OSU's benchmarks and IMB-MPI1.
 _BETWEEN_TWO = {"Latency": MESSAGE, "Bandwidth": STREAM, "PingPong": MESSAGE}
-#: The collectives in which ranks finish at different times, so that a fit uses the time of the slowest rank; and the
-#: collectives in which most ranks finish early.
+#: The collectives in which ranks finish at different times, so that a fit uses the time of the slowest rank; and those
+#: among them in which most ranks finish early.
 _ROOTED, _TO_ROOT = frozenset(("broadcast", "gather", "reduce", "scatter")), frozenset(("gather", "reduce"))
 #: The column of OSU's benchmarks with the time of the slowest rank, which the option -f adds.
 _SLOWEST = "Max Latency(us)"
@@ -194,7 +195,7 @@ def _osu(text: str, origin: str, given: StatedRanks, left_out: LeftOut, messages
             ranks, nodes = given.take(
                 f"{origin} does not state the number of ranks, as logs of the OSU benchmarks do not; give --ranks"
             )
-            # A barrier has no size.
+            # The rows of a barrier have no size.
             size, time = ("0", words[0]) if name == "barrier" else (words[0], words[1] if len(words) > 1 else "")
             if messages and name in _ROOTED and _SLOWEST in head[: len(words)]:
                 time = words[head.index(_SLOWEST)]
@@ -228,7 +229,7 @@ def _imb(text: str, origin: str, given: StatedRanks, left_out: LeftOut, messages
                 missing = "t_avg" if len(words) <= head.index("t_avg[usec]") else head[-1]
                 raise InputError(f"{where}: the row is cut, as it has no {missing}; run the benchmark to its end")
             row = dict(zip(head, words, strict=False))
-            # Builds that check results print this column.
+            # Benchmarks that were built to check results print this column.
             if number(row.get("defects", "0")) != 0:
                 raise InputError(f"{where}: {_WRONG}")
             if ranks > 1:
@@ -284,8 +285,8 @@ def _repro(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> lis
 def _inspected(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
     """Returns the median times in the output of NCCL's or RCCL's inspector, which has a line for each call of a rank.
 
-    Sizes are sizes of the larger buffer. This is the stated size or its product with the number of ranks: the value
-    that is nearer to the stated bandwidth times the time.
+    Sizes are sizes of the larger buffer. The size of the larger buffer is either the stated size or its product with
+    the number of ranks. The one that is nearer to the stated bandwidth times the time is taken.
     """
     times: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
     for place, line in enumerate(text.splitlines(), 1):

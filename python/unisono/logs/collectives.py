@@ -65,9 +65,10 @@ _WIDTHS = {
     "half": 2, "bfloat16": 2, "float": 4, "double": 8,
     "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
 }  # fmt: skip
-#: A row behind a message of NCCL whose line has no end.
+#: A row that follows a message of NCCL on the same line.
 _BEHIND = re.compile(rf"\bNCCL (?:INFO|WARN|TRACE)\b.*?(?<!\S)(\d+\s+\d+\s+(?:{'|'.join(_WIDTHS)})\s.*)")
-#: The line about wrong results after the rows; other releases state maxima of errors in the rows instead of counts.
+#: The line after the rows that states the number of wrong results. Other releases state the maximum error in each row
+#: instead.
 _WRONG = re.compile(r"Out of bounds values\s*:\s*(\d+)\s*(\w*)")
 #: The relative tolerance of stated bandwidths, because times have three digits.
 _ROUNDED = 0.01
@@ -214,9 +215,9 @@ class _Run:
     groups: int
     gpu: str
     launched: int
-    #: The words of the line above the rows.
+    #: The words of the header line above the rows.
     head: list[str]
-    #: The file and line of a row, its words, and the index of the time among its words.
+    #: For each row, the file and line, the words, and the index of the time among the words.
     rows: list[tuple[str, list[str], int]] = field(default_factory=list)
     #: True if the test printed its last line, the mean bus bandwidth.
     is_complete: bool = False
@@ -240,7 +241,7 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
             launched = max(1, int(launch.group(1)))
         if rank := _RANK.match(line):
             if is_open and int(rank.group(1)) == 0:
-                # A new test begins. Its name is unknown unless a line after the previous test states it.
+                # A new test begins. Its name is unknown, unless a line after the previous test has stated it.
                 name, run = name if run is None else "", None
                 hosts, is_open = {}, False
             hosts[int(rank.group(1)) % MOST_RANKS], gpu = (rank.group(2) or "0", rank.group(3)), rank.group(4)
@@ -301,7 +302,10 @@ def _with_operator(words: list[str], name: str) -> list[str]:
 
 
 def _check_results(words: list[str], head: list[str], where: str) -> None:
-    """Refuses a row with wrong results, out of place or in place; counts are N/A if results were not checked."""
+    """Refuses a row with wrong results, out of place or in place.
+
+    The count of wrong results is N/A if they were not checked.
+    """
     for column, word in zip(head, words, strict=False):
         if column == "#wrong" and word != "N/A" and (wrong := number(word)) != 0:
             if wrong is None:
@@ -438,8 +442,8 @@ def _guesses(words: list[str], at_time: int, head: list[str], ranks: int) -> lis
     """Returns the collectives that a row can be of, by its operator, its root and its bandwidths.
 
     nccl-tests prints the root -1 for collectives without one, and leaves the results of an alltoall in place unchecked
-    (``AlltoAllInitData``), so that "#wrong" is N/A in place only. On one rank, which has no ratio of bandwidths, all
-    collectives that reduce are alike.
+    (``AlltoAllInitData``), so that "#wrong" is N/A in place only. On one rank there is no ratio of bandwidths, so all
+    collectives that reduce are possible.
     """
     reduces, facts = bool({*words[:at_time]} & (_OPERATORS | _SCALED)), _core.collectives()
     kinds = [kind for kind in dict.fromkeys(_NAMES.values()) if facts[kind]["reduces"] == reduces]

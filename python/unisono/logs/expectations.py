@@ -21,12 +21,13 @@ _OF_RCCL = ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
 _GPU = {"nccl": (*_OF_RCCL, "alltoall", "gather", "scatter"), "rccl": _OF_RCCL}
 #: Libraries that choose by rules.
 _MPI = ("mpich", "openmpi")
-#: The number of bytes from which a vector is long, and the normal relative errors of predictions. Measured times of a
-#: node without faults are 2.2 times NCCL's own estimate for short vectors, 1.5 times for long vectors, and less for
-#: allreduces (docs/measured/a100x4-nvlink.csv).
+#: The number of bytes from which a vector counts as long, and the relative errors that are normal for predictions. On a
+#: node without faults, measured times are 2.2 times NCCL's own estimate for short vectors, 1.5 times for long vectors,
+#: and less for allreduces (docs/measured/a100x4-nvlink.csv).
 _LONG = 256 << 20
 _LONG_ALLREDUCE, _LONG_ESTIMATE, _SHORT_ESTIMATE = 0.25, 0.5, 1.25
-#: The normal relative error if the plan of Unisono predicts a library, whose algorithms are seldom the best.
+#: The normal relative error if the time of Unisono's best plan is the prediction for a library. The error is large,
+#: because the library's algorithms are seldom the best.
 _PLAN = 0.5
 _ELEMENT = 4
 
@@ -53,8 +54,8 @@ class Expected:
     """The expected time of one collective."""
 
     seconds: float
-    #: The lower bound on the time by the data sheet, in seconds; None if the machine has no part like that of the log,
-    #: no bound for the collective, or the blocks are shorter than an element.
+    #: The lower bound on the time by the data sheet, in seconds; None if the machine has no part like the log's, if it
+    #: has no bound for the collective, or if blocks are shorter than an element.
     ceiling: float | None
     #: The normal relative error of the prediction.
     error: float

@@ -28,8 +28,8 @@ TOLERANCE = 0.1
 #: Times below this measured time (in seconds) vary more. The second value is the minimum tolerance of such times.
 _SHORT_SECONDS, _SHORT_TOLERANCE = 200e-6, 0.25
 _CEILING_ROUNDED = 0.02
-#: The ratio of times per byte above which the advice on a jump between nodes is about the network, because another
-#: algorithm or protocol cannot explain the jump.
+#: The ratio of times per byte above which the advice about a jump between nodes concerns the network: a change of
+#: algorithm or protocol cannot explain so large a jump.
 _FALL = 3
 
 #: The advice of findings, for libraries of GPUs and for MPI.
@@ -54,8 +54,8 @@ _SLOW_GPU = (
 _SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
 _FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
 
-#: If half of the sizes that are too slow exceed the expected time by this factor, the log probably belongs to another
-#: machine.
+#: If half of the sizes that are too slow exceed the expected time by this factor, the log probably belongs to a machine
+#: other than the given one.
 _OTHER = 20
 #: The largest number of hosts and logs that a sentence names.
 _HOSTS = 4
@@ -66,7 +66,7 @@ _Case = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class _Miss:
-    """A measured time that is to be reported beside an expected time, both in seconds."""
+    """A measured time that exceeds an expected time; both are in seconds."""
 
     bytes: int
     measured: float
@@ -138,7 +138,7 @@ def findings(
 
 
 def _curves(points: Iterable[Measured]) -> dict[_Case, Curve]:
-    """Returns the least time of each case at each size."""
+    """Returns, for each case, the least time at each size."""
     curves: dict[_Case, Curve] = defaultdict(dict)
     for point in points:
         curve = curves[point.collective, point.ranks, point.nodes]
@@ -195,7 +195,7 @@ def _of_processes(log: Log) -> list[Finding]:
     if not alone:
         return []
     case = (alone[0].collective, alone[0].ranks, alone[0].nodes)
-    # Times without meaning count as lost entirely.
+    # The times have no meaning, so they are counted as lost entirely.
     misses = [_Miss(point.bytes, point.seconds, point.seconds, lost=1.0) for point in alone]
     why = "ran in several processes that did not know each other" if apart else "was measured, so nothing was sent"
     return _finding("not-connected", case, log.label, misses, why, CONNECT)
@@ -282,7 +282,8 @@ def _spreads(logs: Sequence[Log], tolerance: float) -> list[Finding]:
     groups: dict[tuple[str, _Case], list[_Miss]] = defaultdict(list)
     common: Counter[tuple[str, _Case]] = Counter()
     for (case, size), times in cells.items():
-        # The lower quartile is used because the least of many times may be an outlier, and more than half may be slow.
+        # The lower quartile is compared, because the least of many times may be an outlier, and the median may be slow
+        # if more than half of the logs are.
         usual = sorted(times.values())[(len(times) - 1) // 4]
         for label, seconds in times.items():
             common[label, case] += len(times) > 1
@@ -376,7 +377,7 @@ def _rates(collective: str, ranks: int, miss: _Miss) -> str:
     rates = _core.bandwidths(collective, ranks, 1, 1.0)
     if not rates["busbw"] or not rates["algbw"] or miss.bytes < 1 << 20:
         return ""
-    # Sizes count all blocks, as algbw does.
+    # A size is that of all blocks together, as for algbw.
     share = 1e-9 * miss.bytes * rates["busbw"] / rates["algbw"]
     return f" ({share / miss.measured:.1f} instead of {share / miss.expected:.1f} GB/s of busbw)"
 

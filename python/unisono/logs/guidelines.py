@@ -1,7 +1,8 @@
-"""Checks self-consistent performance guidelines: a collective must not be slower than collectives that contain it.
+"""Checks self-consistent performance guidelines.
 
-A broadcast is part of an allreduce, so a library whose broadcast is slower than its allreduce could be improved.
-Source: Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 2010.
+A collective must not be slower than collectives that could replace it. A broadcast is part of an allreduce, so a
+library whose broadcast is slower than its allreduce could be improved. Source: Träff, Gropp, Thakur, "Self-consistent
+MPI performance guidelines", IEEE TPDS 2010.
 """
 
 from collections import defaultdict
@@ -14,7 +15,7 @@ from unisono.logs.collectives import Measured
 
 __all__ = ["GUIDELINES", "HALVES", "TOLERANCE", "Violation", "violations"]
 
-#: A collective, and a sequence of collectives that contains it. All of them work on the same whole vector.
+#: A collective, and a sequence of collectives that could replace it. All of them work on the same whole vector.
 GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("barrier", ("allreduce",)),
     ("broadcast", ("allreduce",)),
@@ -120,7 +121,7 @@ def _times(factor: float, share: float, curve: Curve, size: int) -> float | None
 def _at(curve: Curve, size: float) -> float | None:
     """Returns the time of ``size`` bytes, interpolated; None outside of the measured sizes.
 
-    The size 0, of a barrier, gets the time of the shortest vector.
+    For size 0, the size of a barrier, the time of the shortest vector is returned.
     """
     if size in curve:
         return curve[int(size)]

@@ -88,8 +88,8 @@ class Hang:
     kind: str
     group: str
     call: int
-    #: The ranks that wait in the call; if their calls differ, all ranks that made the call. ``waits_for`` are the ranks
-    #: for which they wait; empty if unknown.
+    #: The ranks that wait in the call or, if the calls of ranks differ, all ranks that made a call. ``waits_for`` are
+    #: the ranks for which they wait; it is empty if they are not known.
     ranks: tuple[int, ...]
     waits_for: tuple[int, ...]
     words: str
@@ -237,7 +237,8 @@ def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
     recorded = {rank: dump.calls[group] for rank, dump in by_rank.items() if dump.calls.get(group)}
     stated = [dump.groups[group] for dump in by_rank.values() if group in dump.groups]
     members = sorted({rank for _, ranks in stated for rank in ranks} | set(recorded))
-    # Calls before a rank's first entry were overwritten in its ring buffer, so they cannot be compared.
+    # The comparison begins at the latest first entry of all ranks, because earlier calls were overwritten in some
+    # rank's ring buffer.
     begin = max((min(calls) for calls in recorded.values()), default=0)
     title = f"group {group}" + (f" ({stated[0][0]})" if stated and stated[0][0] else "")
     for number in sorted({number for calls in recorded.values() for number in calls if number >= begin}):

@@ -1,10 +1,11 @@
 """Fits the cost parameters ("prices") of NCCL's algorithms to measured times, so that a machine predicts them.
 
 A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel. The
-model of NCCL gives these amounts of work for its own choice (``docs/gpus.md``). Prices belong to an algorithm with a
-protocol, on one box or on several; all collectives and numbers of ranks share them. They minimize the relative errors
-and are not negative. Large errors have less weight, as if their absolute values were summed, and prices that the points
-do not determine are NCCL's own constants times a common factor.
+model of NCCL gives these amounts of work for its own choice (``docs/gpus.md``). Each algorithm with a protocol has its
+own prices, one set for a single box and one for several boxes. All collectives and numbers of ranks share these prices.
+The prices minimize the relative errors and are not negative. The sum of absolute errors is minimized, so large errors
+have less weight than in least squares. Prices that the points do not determine are NCCL's own constants times a common
+factor.
 """
 
 import re
@@ -39,8 +40,8 @@ __all__ = [
 ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
 #: The relative error above which a prediction does not describe the point.
 FAR = 0.35
-#: The weight of NCCL's own prices in the fit. A price of twice NCCL's own price costs as much as this relative error at
-#: one point.
+#: The weight of NCCL's own prices in the fit. A price of twice NCCL's own price is penalized like this relative error
+#: at one point.
 _PRIOR = 0.03
 #: The relative error below which points have full weight. Iterated weights approximate the minimum of the sum of
 #: absolute relative errors, which a few disturbed points hardly change.
@@ -49,7 +50,8 @@ _ROUNDS = 20
 #: A call counts as disturbed if its time exceeds, by more than this factor, the time of a call of more bytes by the
 #: same algorithm.
 _DISTURBED = 1.15
-#: The minimum scale of each price, for its distance from NCCL's own price; in the units of :data:`_KEYS`.
+#: The minimum scale by which the distance of each price from NCCL's own price is divided, in the units of
+#: :data:`_KEYS`.
 _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
 _KEYS = ("start_us", "hop_us", "network_hop_us", "sent_ns_per_byte", "worked_ns_per_byte")
 #: The presets, by a pattern of the GPU's name with hyphens and the number of GPUs in a box.
@@ -75,7 +77,7 @@ class Residual:
     algorithm: str
     protocol: str
     predicted: float
-    #: True if the prices were fitted to the point.
+    #: True if the prices were fitted to this point, false if the point was only compared.
     fitted: bool
 
     @property
@@ -298,8 +300,8 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
         rows.setdefault(key, []).append((features, point.seconds * 1e6, prices))
     groups = []
     for key, of in sorted(rows.items()):
-        # NCCL's own prices are those of the call with the longest time, because this call shows the price of a byte
-        # best.
+        # NCCL's own prices are taken from the call with the longest time, because there the price of a byte is most
+        # accurate.
         own = max(of, key=lambda row: row[1])[2]
         prior = [own["start_us"], own["hop_us"], own["network_hop_us"], own["ns_per_byte"], own["ns_per_byte"]]
         prices = _fit(np.array([row[0] for row in of]), np.array([row[1] for row in of]), np.array(prior))

@@ -6,11 +6,12 @@ Each measured rate becomes a fraction (``share``) of the data sheet's rate of th
   largest rate that any pair with this GPU reached;
 - cables with equal rates in the data sheet get the median of their fractions; a cable that deviates further keeps its
   own rate;
-- the cables of network interfaces, outside the box and inside, get the median of the interfaces of their kind.
+- the cables of a network interface, outside and inside the box, get the median fraction of the interfaces of the same
+  kind.
 
 The rate of a copy engine replaces the rate that kernels reach only if it is lower. A latency is divided among the
-cables of its path in proportion to their latencies in the file. Bounds use latencies too, so the least time of a log is
-used.
+cables of its path in proportion to their latencies in the file. The least time of a log is used, because lower bounds
+use latencies too.
 """
 
 import statistics
@@ -24,12 +25,13 @@ from unisono.machines.descriptions import machine as described
 
 __all__ = ["Compared", "with_links", "with_share"]
 
-#: The relative deviation from the rates of equal links above which a rate belongs to another kind of link.
+#: If a rate deviates by more than this fraction from the rates of links that are equal in the file, it belongs to
+#: another kind of link.
 _ALIKE = 0.25
 #: The relative deviation from the median up to which a fraction is replaced by the median.
 _SAME = 0.03
-#: Rates that exceed the data sheet by at most this fraction, a rounding error of logs, count as equal to the data
-#: sheet.
+#: A rate that exceeds the data sheet by at most this fraction is taken as equal to the data sheet, because logs are
+#: rounded.
 _ROUNDED = 0.005
 _KINDS = ("graph", "boxes")
 
@@ -54,8 +56,8 @@ class Compared:
 class _Cable:
     """A line of the machine file: equal cables between two nodes.
 
-    ``sheet`` is the data sheet's rate of one cable in Gb/s; ``share`` is the measured rate divided by it, None if not
-    measured.
+    ``sheet`` is the data sheet's rate of one cable in Gb/s; ``share`` is the measured rate divided by ``sheet``; None
+    if there is no measurement.
     """
 
     key: str
@@ -87,7 +89,8 @@ class _Cable:
 class _Network:
     """The cables of a machine.
 
-    The cables within a box are ``within``; ``doors`` are the cables of each network interface.
+    ``within`` are the cables inside a box; ``doors`` has, for each network interface, its cables to the outside and to
+    the inside of the box.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -108,7 +111,8 @@ class _Network:
         uplinks = [cable for cable in self.cables if cable.key == "uplinks"]
         doors = {cable.ends[0] for cable in uplinks}
         self.within = [cable for cable in self.cables if cable.key in ("edges", "inside") and not {*cable.ends} & doors]
-        #: The cables of each uplink: the uplink and the cables of the same rate to its interface inside the box.
+        #: For each uplink: the uplink itself, and the cables of the same rate that lead to its interface inside the
+        #: box.
         self.doors = [
             [up, *(c for c in self.cables if c.key == "inside" and up.ends[0] in c.ends and c.sheet == up.sheet)]
             for up in uplinks

@@ -259,7 +259,7 @@ def _interface(rows: list[tuple[int, list[str]]], columns: list[str], title: str
         if "t_typical[usec]" in columns and not times[0] <= times[2] <= times[1]:
             raise InputError(f"{where}: the typical time is not between the least and the largest; the log is damaged")
         # The time of a read, and of an atomic operation, is a full round trip; other tests print half of a round trip
-        # (`rtt_factor`).
+        # (`rtt_factor` in perftest).
         is_whole = "Read" in title or title.startswith("Atomic")
         return Interface(device, latency_ns=1e3 * times[0] / (2 if is_whole else 1))
     if max(sizes) < _LONG:

@@ -34,14 +34,14 @@ __all__ = ["OF_MPI", "POOR", "MessageFit", "calibrated_messages", "has_logs_of_m
 OF_MPI = ("mpich", "openmpi")
 #: The models that are compared if no machine names one.
 _TRIED = ("hockney", "pipelining-postal")
-#: A price counts as determined only if at least this part of its times is not explained by the other prices.
+#: A price is determined by the times only if the other prices leave at least this part of its contribution unexplained.
 _APART = 0.01
 #: The relative standard error above which a price is uncertain.
 _UNCERTAIN = 0.5
 #: The median relative error above which a machine does not describe the times.
 POOR = 0.5
-#: The number of seconds of one prediction of all times above which a fit is announced as long; and the usual number of
-#: predictions of a fit.
+#: If one prediction of all times takes more than `_LONG` seconds, a sentence announces that the fit takes long. A fit
+#: usually needs `_PREDICTIONS` predictions.
 _LONG, _PREDICTIONS = 1.0, 150
 _ELEMENT = 4
 #: The logs to add for a price that times do not determine.
@@ -67,7 +67,7 @@ class MessageFit:
 
 
 def has_logs_of_mpi(paths: Sequence[str | Path]) -> bool:
-    """Returns whether a file is the output of a benchmark of MPI."""
+    """Returns whether one of the files is the output of a benchmark of MPI."""
     return any(is_of_mpi(read_text(path, MOST_BYTES)) for path in paths)
 
 
@@ -76,8 +76,8 @@ def read_messages(
 ) -> tuple[list[Measured], int, list[str]]:
     """Returns the times of logs of MPI, the ranks of a node, and sentences on rows that are left out.
 
-    ``ranks`` and ``per_node`` have one number for all files or one for each. Without ``per_node``, all messages cost
-    alike.
+    ``ranks`` and ``per_node`` have one number for all files or one for each. Without ``per_node``, all messages have
+    the same costs.
 
     Raises:
         InputError: a file is no log of MPI, lacks its number of ranks, or differs from the others in memory or nodes.
@@ -303,7 +303,10 @@ def _times(points: Sequence[Measured], size: int, library: str) -> Times:
 
 
 def _undetermined(times: Times, measured: Sequence[float], form: Form, place: int) -> list[str]:
-    """Returns the prices that the times do not determine: the prices of the node (place -1), or gamma and alpha_r."""
+    """Returns the prices that the times do not determine.
+
+    These are the prices within a node (``place`` -1), or gamma and alpha_r.
+    """
     own, norms = apart(slopes(times, measured, form))
     latency = MODELS[form.model][0]
     return [
@@ -343,7 +346,7 @@ def _machine(found: Fit, size: int, points: Sequence[Measured], library: str | N
     table: dict[str, Any] = found.machine()
     for of in (table, *table.get("protocols", ()), *table.get("levels", ())):
         if "alpha_p_ns" in of:
-            # Hockney's model of the same machine: --model hockney.
+            # This price is added so that the machine file also works with ``--model hockney``.
             of["alpha_ns"] = float(f"{of['alpha_p_ns'] + of.get('alpha_r_ns', table['alpha_r_ns']):.6g}")
     for level in table.get("levels", ()):
         level["size"] = size

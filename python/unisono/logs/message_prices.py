@@ -23,15 +23,15 @@ MODELS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "pipelining-postal": ("alpha_p_ns", ("alpha_r_ns",)),
     "postal": ("alpha_ns", ()),
 }
-#: The possible shortest messages of a protocol, in bytes.
+#: The lengths in bytes that are tried as the shortest message of a protocol.
 _LIMITS = tuple(4**k for k in range(3, 12))
 _MOST_PROTOCOLS = 2
 #: The minimum number of times for each price of a machine with protocols.
 _TIMES = 3
 #: The factor by which a further protocol, or another model, must reduce the mean error; and the error below which
-#: neither is needed, because times in logs have few digits.
+#: neither is tried, because times in logs have few digits.
 _BETTER, _EXACT = 1.05, 0.01
-#: A value for a price, in ns, at which times have enough digits.
+#: The value of a price, in ns, for which slopes are computed; it is so large that times have enough digits.
 _UNIT = 1000.0
 #: Four numbers: the iterations of weights to choose protocols, and to fit prices; the steps of a fit; and the
 #: successive steps without a smaller error after which the fit ends.
@@ -51,7 +51,10 @@ class Form:
     has_nodes: bool = False
 
     def prices(self) -> list[tuple[int, str]]:
-        """Returns the place and the key of each price: 0 is the machine, 1 and up its protocols, -1 the node."""
+        """Returns the place and the key of each price.
+
+        Place 0 is the machine, 1 and higher are its protocols, and -1 is the node.
+        """
         latency, shared = MODELS[self.model]
         sides = range(len(self.limits) + 1)
         within = [(-1, key) for key in (latency, *shared, BETA)] if self.has_nodes else []
@@ -101,8 +104,8 @@ def fit(
     held = held or {}
     flat = Form(model, (), has_nodes)
     best = _refined(times, measured, _solved(flat, slopes(times, measured, flat), held), held)
-    # For sums of messages, the slopes of single prices are exact. If the time is that of the longest of several paths,
-    # the slopes are taken at the prices of the fit without protocols.
+    # If a time is a sum of messages, the slopes of single prices are exact. If it is the time of the longest of several
+    # paths, it depends on all prices, so the slopes are computed at the prices of the fit without protocols.
     full, sides = Form(model, _LIMITS, has_nodes), len(_LIMITS) + 1
     same = np.repeat(best.values, [sides, sides, *(1 for _ in best.values[2:])])
     all_rows = [] if best.error <= _EXACT else [slopes(times, measured, full, at) for at in (None, same)]
@@ -145,10 +148,10 @@ def slopes(times: Times, measured: Sequence[float], form: Form, values: Any = No
 
 
 def apart(rows: Any) -> Any:
-    """Returns two norms for each price.
+    """Returns two norms for each price, from which :data:`_APART` tells whether the price is determined.
 
-    The first norm is that of its times without the part that the other prices explain; the second, that of all its
-    times.
+    The first norm is that of the price's contribution to the times without the part that the other prices explain. The
+    second norm is that of the whole contribution.
     """
     norms = np.linalg.norm(rows, axis=0)
     unit = rows / np.where(norms > 0, norms, 1)
@@ -192,7 +195,8 @@ def _refined(times: Times, measured: Sequence[float], found: Fit, held: Mapping[
         at = replace(at, error=error(at))
         is_less = at.error < best.error * 0.999 and at.form.rises(at.values)
         best, misses = (at, 0) if is_less else (best, misses + 1)
-        # A step beyond a bend of the times increases the error, and the next step may decrease it again.
+        # Times are piecewise linear, so a step beyond a bend may increase the error, and the next step may decrease it
+        # again.
         if misses == _MISSES:
             break
     return best

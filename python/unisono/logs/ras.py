@@ -186,7 +186,7 @@ class _Section:
     def _name(ranks: _Ranks, rank: int, place: str, of: Communicator, where: str) -> None:
         if rank >= of.size or len(ranks.listed) >= ranks.count:
             raise InputError(f"{where}: rank {rank} of {ranks.count} in a communicator of {of.size}; it is damaged")
-        # A rank may be in only one group of a kind of operation.
+        # For each kind of operation, a rank is in at most one group.
         of_kind = [by.values() for by in of.launched.values() if any(one is ranks for one in by.values())]
         if any(rank in one.listed for group in of_kind for one in group):
             raise InputError(f"{where}: rank {rank} is listed twice; it is damaged")

@@ -23,15 +23,15 @@ class Remark:
 
     words: str
     advice: str
-    #: The variable of a setting, NCCL_ALGO or NCCL_PROTO, and its lists in lower case. Each list has its function; an
-    #: empty function means all functions. If several lists apply, the last one is used.
+    #: The variable of a setting, NCCL_ALGO or NCCL_PROTO, and its lists in lower case. Each list is a pair of a
+    #: function and its names; an empty function means all functions. If several lists apply, the last one is used.
     variable: str = ""
     lists: tuple[tuple[str, str], ...] = ()
     #: True if the processes were not connected.
     is_apart: bool = False
 
     def concerns(self, collective: str) -> bool:
-        """Returns whether the cause can be one of slow calls of a collective."""
+        """Returns whether this cause can explain slow calls of a collective."""
         return not self.lists or self._list(collective) is not None
 
     def permits(self, collective: str, name: str) -> bool:
@@ -53,8 +53,8 @@ def _setting(name: str, value: str) -> str:
     return rf"\b{name}(?:=| set by environment to )['\"]?({value})"
 
 
-#: The pattern of a line; a pattern that excuses the line if it occurs anywhere in the log; and the words and the
-#: advice, in which ``{}`` is the first matched group.
+#: Four texts for each remark: the pattern of a line; a pattern that cancels the remark if it occurs anywhere in the
+#: log; and the words and the advice, in which ``{}`` is the first matched group.
 _LINES: tuple[tuple[str, str, str, str], ...] = (
     (
         r"Using network (Socket)\b|\[send\] via NET/(Socket)",

@@ -48,9 +48,9 @@ class StatedRanks:
 
     ranks: int | None = None
     nodes: int | None = None
-    #: The number of ranks on each node, also of logs that state their ranks.
+    #: The number of ranks on each node. It also applies to logs that state their number of ranks.
     per_node: int | None = None
-    #: True once a log has needed the numbers.
+    #: True once a log has used the numbers.
     is_used: bool = False
 
     def take(self, reason: str) -> tuple[int, int]:

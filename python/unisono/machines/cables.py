@@ -43,7 +43,7 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
         stated = re.search(_RATE, line)
         if stated is None or float(stated[0]) != before:
             return line
-        # The measured rate of a cable keeps its quotient by the stated rate.
+        # The measured rate of a cable changes in proportion to the stated rate.
         rated = re.sub(_RATE, repr(after), line)
         return re.sub(_MEASURED, lambda found: repr(float(found[0]) / before * after), rated)
 

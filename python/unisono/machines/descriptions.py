@@ -32,7 +32,7 @@ def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
         return None if shape is None else parse_shape(shape)
     message = f"{shown(shape)} is not a shape; accepted are N, (rows, columns), and text such as '4x4'"
     sides = [shape] if is_whole(shape) else items(shape, message)
-    # Shapes are checked only where their text form is read.
+    # The sides are converted to text, because the checks of shapes are in the reader of their text form.
     return parse_shape("x".join(str(whole("a side of the shape", side)) for side in sides))
 
 
@@ -70,7 +70,7 @@ def machine(
         among = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
         listed = [_node("a node of the subset", node) for node in among]
     is_same = count is None and listed is None and not failures
-    # A `Machine` that already has the shape is returned unchanged, with its subset.
+    # A `Machine` that already has this shape is returned unchanged, so that it keeps its subset.
     if is_same and (sides is None or (isinstance(name, Machine) and sides == made.shape)):
         return made
     return made.asked(sides, count, listed, failures)

@@ -46,7 +46,7 @@ def of_graph(graph: GraphLike) -> Machine:
     # networkx keeps the name of a graph in the dictionary `graph`.
     about = getattr(graph, "graph", None)
     name = str(about.get("name") or "graph") if isinstance(about, Mapping) else "graph"
-    # A machine has no switches after the last one with a cable.
+    # Switches after the last one with a cable are omitted, because a list of cables cannot state them.
     used = max([len(accelerators), *(1 + number[end] for edge in graph.edges(data=True) for end in edge[:2])])
     names = list(number)[:used] if named else None
     text = "\n".join(lines) + "\n"

@@ -7,7 +7,7 @@ __all__ = ["per_host", "with_ranks", "without_ranks"]
 
 
 def per_host(machine: Machine) -> int:
-    """Returns the number of ranks of each host that the machine states, 1 if it states none."""
+    """Returns the number of ranks of each host, as the machine states it; 1 if it states none."""
     return int(machine.describe().get("topology", {}).get("per_host", 1))
 
 

@@ -22,7 +22,8 @@ _ENDS = {".xml": "nccl-topo", ".graphml": "graphml"}
 
 #: A record of a switch or a card in the output of ibnetdiscover.
 _DISCOVERED = re.compile(r'^(?:Switch|Ca|Rt)\s+\d+\s+"', re.MULTILINE)
-#: A program of awk that prints the cables of the switches. A cable between two switches occurs in the records of both.
+#: A program of awk that prints the cables of the switches. A cable between two switches occurs in the records of both
+#: switches, and is printed once.
 _CABLES = r'/^[A-Z]/ {s = /^Switch/ ? $2 : ""} /^\[/ && s && (s < $2 || $2 !~ /^S/) {print s, $2}'
 
 #: The first line of the matrices that `nvidia-smi topo -m` and `rocm-smi --showtopo` print.

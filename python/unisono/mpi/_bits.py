@@ -2,7 +2,8 @@
 
 ``python _bits.py COLLECTIVE:BYTES...`` prints ``COLLECTIVE:BYTES HASH`` for each, with ``differ`` in place of the hash
 if the ranks have different results of an allreduce. Each hash is of the last of eight calls, because a library may
-change its algorithm after some calls. The program needs only mpi4py.
+change its algorithm after some calls. The program imports only mpi4py, so that it runs in any environment of an MPI
+library.
 """
 
 import hashlib

@@ -69,8 +69,9 @@ class Collectives:
             path = str(Path(plan).resolve()) if not isinstance(plan, bytes) else f"/proc/self/fd/{memory}"
             own_settings = {"UNISONO_PLAN": path, "UNISONO_ANYWHERE": "1"}
             os.environ.update(dict.fromkeys(SETTINGS, "") | own_settings)
-            # The preload library reads its environment only once, in this call. MPI is already initialised, so the call
-            # passes the communicator of the ranks that have the plan.
+            # The preload library reads its environment once, in this call. The call passes the communicator of the
+            # ranks that have the plan, because MPI is already initialised and the library did not see the
+            # initialisation.
             word = ctypes.c_size_t
             self._library.unisono_settle(word(mpi._handleof(comm)))
         finally:
@@ -112,11 +113,11 @@ class Collectives:
     def caller(self, collective: str, send: Array, recv: Array, *, apart: bool = False) -> Callable[[int], None]:
         """Returns a function that makes the collective a given number of times: sum of float32, root 0.
 
-        No Python code runs between the calls. The time of Python code would hide the overlap of the ranks' calls, and
-        short calls of different schedules would seem to take equally long. With ``apart``, for a collective with a
-        root, empty messages separate the calls: a root that sends waits for a message from each other rank, after all
-        have received the data; a root that receives sends a message to each other rank, which then begins the next
-        call.
+        No Python code runs between the calls. Python code between calls would keep the ranks' calls from overlapping,
+        and short calls of different schedules would seem to take equally long. With ``apart``, empty messages separate
+        the calls of a collective with a root. A root that sends waits for a message from each other rank, which this
+        rank sends when it has received the data. A root that receives sends a message to each other rank, which then
+        begins the next call.
         """
         name = f"{self._prefix}_{_CALLS[collective]}"
         word = ctypes.c_size_t
@@ -185,7 +186,7 @@ def _memory(name: str, contents: bytes) -> int:
 def buffers(collective: str, elements: int, ranks: int, rank: int) -> tuple[Array, Array]:
     """Returns zeroed output and random input of a rank for ``elements`` as MPI counts them: ``(input, output)``.
 
-    Sums of the inputs depend on the order of additions.
+    The inputs are chosen so that their sums depend on the order of additions.
     """
     own = np.random.default_rng([rank, elements])
     sent = elements * ranks if collective in ("reduce-scatter", "alltoall") else elements

@@ -77,7 +77,7 @@ class Operation:
     def wait(self) -> Array | None:
         """Waits until the call is complete, and returns its result."""
         while not self.test():
-            # Other ranks on the same core can run.
+            # This lets other ranks on the same core run.
             os.sched_yield()
         return self.result
 
@@ -94,7 +94,8 @@ class World:
         self._channels = [_core.Channel(mpi._handleof(comm)) for _ in range(channels)]
         self._pending: list[Operation | None] = [None] * channels
         self._issued = 0
-        #: The choices, by the arguments that are equal on all ranks; ``_operators`` has handles by operator and type.
+        #: The choices, by the arguments that are equal on all ranks. ``_operators`` has MPI's handles, by operator and
+        #: datatype.
         self._chosen: dict[tuple[Any, ...], tuple[int | None, CallFacts]] = {}
         self._operators: dict[tuple[str, str], tuple[int, int]] = {}
         self._group = Group(comm, self._channels)
@@ -285,7 +286,7 @@ class World:
         if not 0 <= root < self.ranks:
             raise InputError(f"root is {root}; accepted are 0 to {self.ranks - 1}")
         if collective == "barrier":
-            # The value of the one element of a barrier is unused, but the element needs memory.
+            # A barrier has one element, whose value is unused but which needs memory.
             return Call(collective, 1, 1, given=np.zeros(1, np.uint8), got=np.zeros(1, np.uint8))
         is_root = self.rank == root
         if collective == "scatter" and not is_root:
@@ -385,7 +386,10 @@ def _check_defined(op: str, dtype: np.dtype[Any]) -> None:
 
 
 def _with_axis(x: Array | None) -> Array | None:
-    """Returns an array of no axes as a view of one element: a buffer without axes has no shape to read."""
+    """Returns an array without axes as a view with one axis and one element.
+
+    The shape of a buffer without axes cannot be read.
+    """
     return x.reshape(1) if x is not None and x.ndim == 0 else x
 
 

@@ -133,7 +133,8 @@ def _ranks() -> Check:
     try:
         asked = _run([sys.executable, "-c", _LIBRARY], dict(os.environ))
         library = re.split(r"[,\n]", asked.stdout)[0]
-        # Under the launcher of another library, ranks are alone or fail. The lines of two ranks may also be mixed.
+        # Under the launcher of another library, each rank is alone in its world or fails. The lines of two ranks may be
+        # mixed in the output.
         others = tuple(_FAMILIES[other] for other in _FAMILIES if other != launcher.family)
         alone = library.startswith(others)
         ran = asked if alone or not library else _run(command, environment(launcher))

@@ -10,10 +10,10 @@ from unisono.planning.plans import plan
 
 __all__ = ["other_names"]
 
-#: The maximum number of ranks on which schedules are compared. On more ranks, few schedules are equal, and comparisons
-#: take long.
+#: The maximum number of ranks on which schedules are compared. With more ranks, comparisons take long, and few
+#: schedules are equal.
 MOST_RANKS = 64
-#: The largest vector in bytes at which schedules are compared; the segments of longer vectors repeat.
+#: The largest vector in bytes at which schedules are compared; longer vectors only repeat segments.
 _MOST_BYTES = 1 << 20
 #: The beginnings of lines of a schedule that are neither streams nor instructions.
 _ABOUT = ("origin ", "phases ")
@@ -56,5 +56,5 @@ def _text(
         lines = made.schedule.to_text().split("\n")
     except (InputError, UnsupportedError):
         return None
-    # Lines of the machine, which is the same for all schedules, are dropped too.
+    # Lines of the machine are dropped too, because the machine is the same for all schedules.
     return _PHASE.sub(r"\1", "\n".join(line for line in lines if not line.startswith((*_ABOUT, "|"))))

@@ -18,7 +18,7 @@ __all__ = ["FORMATS", "export", "export_rows", "export_table", "loading", "other
 
 #: The names of all formats.
 FORMATS = tuple(row["name"] for row in _core.tunings())
-#: The library with which a run shows that a file of a format is in effect.
+#: The installed library that is run to show that a file of this format is in effect.
 _RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
 #: The library that reads a format, by its name in conditions.
 _OF_FORMAT = {
@@ -27,7 +27,7 @@ _OF_FORMAT = {
     "openmpi-json": "openmpi",
     "mpich-json": "mpich",
 }
-#: The algorithms that NCCL has on several nodes only if the network reduces.
+#: The algorithms that NCCL uses on several nodes only if the network reduces.
 _BY_NETWORK = ("nvls", "collnet_direct", "collnet_chain")
 _STATIC = "names, ranges and completeness checked"
 
@@ -166,7 +166,7 @@ def row_of(plan: Plan, first_bytes: int, last_bytes: int | None) -> dict[str, An
 
 
 def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> dict[str, Any] | None:
-    """Returns the row with an equivalent algorithm that the format can state, or None.
+    """Returns the row with an equivalent algorithm that the format can state; None if there is none.
 
     An equivalent algorithm makes the same schedule.
     """

@@ -1,9 +1,9 @@
 """Forces algorithms of Open MPI and MPICH by their control variables (MPI_T), so that one process times several.
 
 Open MPI's ``coll/tuned`` reads these variables when a communicator is made, so each algorithm has a communicator. MPICH
-reads them in every call, so they are set before a contestant's calls, unless the previous calls were by the same
-contestant. Variables of MPICH that name an algorithm are numbers; the variable's description lists the names in their
-order.
+reads them in every call, so they are set before the calls of a contestant (a timed algorithm), unless the same
+contestant also made the previous calls. Variables of MPICH that name an algorithm are numbers; the variable's
+description lists the names in their order.
 
 Sources: Open MPI, ``ompi/mca/coll/tuned/coll_tuned_module.c``, and observations of 5.0.11; MPICH,
 ``src/mpi/coll/mpir_coll.c`` and ``coll_algorithms.txt``, and observations of 5.0.2.
@@ -112,7 +112,7 @@ def _of_mpich(row: dict[str, Any], library: str | os.PathLike[str] | None) -> di
     }
     name, settings = _chosen(table[f"collective={collective}"], of_call)
     stem = f"{_MPICH}{collective.upper()}"
-    # A device collective would take precedence over the algorithm from the fifth call on.
+    # The device collective is switched off, because MPICH would prefer it to the algorithm from the fifth call on.
     variables: dict[str, int | str] = {f"{stem}_INTRA_ALGORITHM": name, f"{stem}_DEVICE_COLLECTIVE": 0}
     for setting, value in (text.split("=") for text in settings):
         factor = next((of for beginning, of in _FACTORS.items() if name.startswith(beginning)), None)
@@ -160,7 +160,10 @@ class Forced:
     """The library's own collectives, with the algorithm that is forced for each number of elements."""
 
     def __init__(self, of: Mapping[int, tuple[Collectives, Callable[[], None]]]) -> None:
-        """``of`` has, by number of elements, the collectives and a function that runs before each group of calls."""
+        """Stores ``of``, which is given for each number of elements.
+
+        It has the collectives, and a function that runs before each group of calls.
+        """
         self._of = of
         #: The number of calls with a forced algorithm.
         self.served = 0
@@ -185,10 +188,11 @@ class Forced:
 
 @contextmanager
 def forced(mpi: Any, comm: Any, lanes: Sequence[Mapping[int, Variables]]) -> Iterator[list[Forced]]:
-    """Yields a `Forced` for each of ``lanes``: variables by number of elements. All ranks of ``comm`` call this.
+    """Yields a `Forced` for each of ``lanes``; all ranks of ``comm`` call this.
 
-    Without variables, the library makes its own choice. Under MPICH, the library's own choice must also be a lane,
-    because variables stay set until another contestant makes calls.
+    A lane has the variables to set, by number of elements. Without variables, the library makes its own choice. Under
+    MPICH, the library's own choice must also be one of the lanes, because variables stay set until another contestant
+    makes calls.
 
     Raises:
         InputError: this MPI library lacks a variable or an algorithm, or does not permit setting it.

@@ -40,7 +40,7 @@ def shared_cores(mpi: Any, world: Any) -> tuple[int, int] | None:
 def members(nodes: Sequence[Sequence[int]], ranks: int, per_node: int) -> list[int] | None:
     """Returns ``ranks`` ranks, ``per_node`` from each of the first nodes; None if there are not enough.
 
-    The last of these nodes may give fewer ranks, but must have ``per_node``.
+    The last of these nodes may contribute fewer ranks, but must have at least ``per_node``.
     """
     chosen = [rank for node in nodes for rank in node[:per_node]][:ranks]
     full = all(len(node) >= per_node for node in nodes[: -(-ranks // per_node)])

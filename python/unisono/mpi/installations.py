@@ -11,7 +11,7 @@ from pathlib import Path
 __all__ = ["MOST_RANKS", "Library", "find", "mpich_image"]
 
 _BITS = Path(__file__).with_name("_bits.py")
-#: A file in this Python environment that lists other installations of MPI, one folder of a launcher a line.
+#: A file in this Python environment that lists further installations of MPI. Each line is the folder of a launcher.
 _OTHERS = Path(sys.prefix) / "etc" / "unisono" / "mpi-folders"
 #: The largest number of ranks that are run on this machine.
 MOST_RANKS = 8

@@ -36,7 +36,7 @@ LIBRARY = Path(__file__).parents[1] / "_lib" / "libunisono_preload.so"
 SETTINGS = tuple(_core.variables_of_programs())
 
 
-#: The options of launchers that state the number of ranks.
+#: The options by which launchers get the number of ranks.
 _RANKS = re.compile(r"--?(n|np|ntasks)(=.*)?|-n[0-9]+")
 #: Launchers of schedulers, which accept the number of ranks as `-n` and pass their environment to the ranks.
 _SCHEDULERS = ("srun", "aprun")
@@ -68,7 +68,7 @@ class Launcher:
             for name, value in variables.items():
                 command += ["-genv", name, value]
         else:
-            # Every system has `env`, which sets the variables for the program and not for the launcher.
+            # `env`, which every system has, sets the variables for the program but not for the launcher.
             program = ["env", *(f"{name}={value}" for name, value in variables.items()), *program]
         return [*command, "-n", str(ranks), *program]
 
@@ -78,8 +78,8 @@ def find_launcher(program: str, asked: str | None = None, present: bool = True) 
 
     ``asked`` is a command line: a program that starts ranks, and options for it; without ``present`` it need not be on
     this machine. A program that is linked to an MPI library gets a launcher of that library's family: the one whose
-    folder is nearest to the library, else the first on ``PATH``. Any other program gets the launcher of its own folder
-    (a Python environment has both), of this Python, or of ``PATH``.
+    folder is nearest to the library, else the first on ``PATH``. Any other program gets the launcher in the program's
+    own folder (a Python environment contains both), in the folder of this Python, or on ``PATH``.
 
     Raises:
         InputError: there is no launcher, or it belongs to an unknown MPI.
@@ -129,7 +129,10 @@ def _of_library(library: Path, folders: Iterable[Path]) -> Launcher:
 
 
 def _library_family(library: Path) -> str | None:
-    """Returns the family of an MPI library by its ABI version; None for the standard ABI, which several MPIs have."""
+    """Returns the family of an MPI library by its ABI version.
+
+    Returns None for the standard ABI, which several MPI libraries have.
+    """
     version = library.name.partition(".so.")[2].partition(".")[0]
     return {"40": "openmpi", "12": "mpich"}.get(version)
 
@@ -155,7 +158,7 @@ def check_program(program: str) -> None:
 
 def _asked(line: str, present: bool) -> Launcher:
     try:
-        # A path may contain blanks.
+        # A line that is the path of a program is not split, because a path may contain blanks.
         name, *options = [line] if shutil.which(line) else shlex.split(line) or [""]
     except ValueError:
         raise InputError(f"--launcher is {shown(line)}, and its quotes do not match") from None

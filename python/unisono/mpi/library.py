@@ -86,8 +86,11 @@ def check_alike(world: Any, said: Mapping[str, object], cure: str) -> None:
 
 
 def end_other_ranks(code: int) -> None:
-    """Ends all ranks of MPI's world after a failure of this rank alone, because the other ranks would wait for it."""
-    # If mpi4py was never imported, MPI was not started.
+    """Ends all ranks of MPI's world after a failure of this rank alone.
+
+    The other ranks would otherwise wait for this rank.
+    """
+    # If mpi4py was never imported, this process has not started MPI.
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or _all_end or not mpi.Is_initialized() or mpi.Is_finalized() or mpi.COMM_WORLD.size == 1:
         return

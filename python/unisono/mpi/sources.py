@@ -32,7 +32,7 @@ class Call:
     elements: int
     unit: int
     root: int = 0
-    #: MPI's handles of datatype and operator; ``op`` is None without a reduction.
+    #: MPI's handles of the datatype and of the operator; ``op`` is None if the collective does not reduce.
     datatype: int = 0
     op: int | None = None
     #: The reason why no plan can serve the operator; None if plans can. ``commutes`` is true if operands may be
@@ -205,7 +205,7 @@ class _Question(NamedTuple):
     """The arguments of a call that determine the model's plan."""
 
     collective: str
-    #: The least and the largest number of bytes of the size class.
+    #: The smallest and the largest number of bytes in the size class.
     sizes: tuple[int, int]
     commutes: bool
     #: The root of the plan; 0 if a plan for one root serves all roots.

@@ -4,5 +4,5 @@ import logging
 
 __all__: list[str] = []
 
-# On a new or busy computer, matplotlib would print a line about its cache of fonts to standard error.
+# Otherwise, on a new or busy computer, matplotlib would print a line about its cache of fonts to standard error.
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)

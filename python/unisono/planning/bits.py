@@ -204,8 +204,8 @@ class _Search:
         best = [planned(count) for count in counts]
         self._bytes = [plan.report()["bytes"] for plan in best]
         self._fastest = [plan.predicted["seconds"] for plan in best]
-        #: For each size, the times in seconds of the candidates that can be expressed and that take at most `_SLOWEST`
-        #: times as long as the fastest plan.
+        #: For each size, the times in seconds of the candidates that the format can express and that take at most
+        #: `_SLOWEST` times as long as the fastest plan.
         self._timed: list[dict[_Key, float]] = []
         for plan, fastest in zip(best, self._fastest, strict=True):
             usable = (one for one in plan.candidates if one["expressible"] and one["seconds"] <= _SLOWEST * fastest)
@@ -233,14 +233,15 @@ class _Search:
         try:
             plan = self._plan(at, key)
             if _key(plan.algorithm, plan.params) != key:
-                # The algorithm and its parameters match several candidates, and the best of them is not this candidate.
+                # The algorithm and its parameters match several candidates, of which a plan uses the best. This
+                # candidate is another one.
                 return None
             if self._bits != "ranks":
                 found = plan.size_class(self._contributors)
                 return "" if self._bits == "place" and found is not None else found
             [row] = _core.decode_plan(encoded_plans([(plan, 0, None)]))
         except Error:
-            # A candidate whose programs cannot be stored cannot serve a ``.plan``.
+            # A candidate whose programs cannot be stored cannot be in a ``.plan``.
             return None
         return "" if row["repeatable"] and row["any_count"] else None
 

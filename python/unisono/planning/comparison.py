@@ -65,14 +65,15 @@ def compare(
     given = next((name for name, rate in rates.items() if rate is not None), None)
     if given is not None and not any(isinstance(one, WorkloadGraph) and takes_rates(one) for one in opened):
         raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
-    # Other processes read the files themselves, and the keys of saved rows include the contents of files.
+    # Calls then contain paths instead of programs: other processes read the files themselves, and the keys of saved
+    # rows include the contents of files.
     travels = kept is not None or (executor is not None and not isinstance(executor, ThreadPoolExecutor))
     programs = [_path(given, one) for given, one in zip(listed, opened, strict=True)] if travels else opened
     how = (level, overlap, fill, (tflops, memory_gb_per_second))
     calls = [(one, machine, *how) for one in programs for machine in where]
     rows: list[ComparisonRow] = []
     failed: Error | None = None
-    # Rows with an error are not saved: a reason such as a limit may apply to this run alone.
+    # Rows with an error are not saved, because a reason such as a limit may apply only to this run.
     for row, error in results(_timed, calls, executor, kept, lambda one: one[1] is None):
         if error is not None:
             failed = failed or (InputError if error == "InputError" else UnsupportedError)(row["reason"])

@@ -53,9 +53,9 @@ __all__ = ["Contents", "contents"]
 
 #: The columns of the table of findings in logs.
 _OF_FINDINGS = ("kind", "collective", "ranks", "log", "bytes")
-#: The keys of lists that are the table of a report; the first one that has rows is shown.
+#: The keys of a report whose lists may be shown as its table; the first list that has rows is shown.
 _TABLES = ("candidates", "collectives", "rows", "points", "bounds", "beside", "diagnostics")
-#: The exceptions that values of another program cause in code that reads them as values of Unisono.
+#: The exceptions that may be raised when values of another program are read as values of Unisono.
 FAULTS_OF_VALUES = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, csv.Error)
 #: The number of columns of points that are shown.
 _COLUMNS = 8
@@ -120,7 +120,8 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
         columns = list(dict.fromkeys(column for row in rows for column in row))
         rows = [{column: row.get(column) for column in columns} for row in rows]
     except FAULTS_OF_VALUES:
-        # JSON and CSV files of other programs may begin like those of Unisono.
+        # The error names both possibilities, because JSON and CSV files of other programs may begin like those of
+        # Unisono.
         raise InputError(f"'{title(path)}' begins like a {form}, and is damaged or something else") from None
     if lines is not None:
         kept = text.split("\n", lines)
@@ -205,7 +206,7 @@ def _certificate(name: str) -> _Read:
     lines = read_text(name).split("\n")
     keys = ("schedule", "instructions", "facts", "claims")
     facts = dict(line.split(" ", 1) for line in lines[1:5] if " " in line)
-    # A certificate ends in a line of its own, so one that was cut has another end.
+    # A certificate ends with a fixed line, by which a certificate that was cut off is recognized.
     if lines[0] != "unisono-certificate 1" or tuple(facts) != keys or lines[5:6] + lines[-2:] != ["order", "end", ""]:
         raise ValueError("no certificate has these lines")
     return facts, [], ""
@@ -271,7 +272,7 @@ def _microseconds(seconds: float | None) -> float | None:
 def _part(name: str) -> _Read:
     part = read_json(name)
     points = part.pop("points")
-    # The text of the request only distinguishes parts of different sweeps.
+    # The text of the request is not shown, because it only distinguishes parts of different sweeps.
     part.pop("asked", None)
     return part, [{key: _flat(row)[key] for key in list(row)[:_COLUMNS]} for row in points], ""
 

@@ -15,8 +15,9 @@ def add_contributors(parts: Sequence[_Value], combine: Callable[[_Value, _Value]
     """Returns the sum of contributors, in the order of the property ``ranks-count``.
 
     Neighbors are added in groups. The size of a group is the least prime factor of the number of contributors. The sums
-    of the groups are then added in the same way. In a group, pairs of neighbors are added; an odd neighbor is added in
-    the next round. ``combine`` adds two parts, such as arrays of one shape and type, without a change of type.
+    of the groups are then added in the same way. In a group, pairs of neighbors are added; a last contributor without a
+    partner is added in the next round. ``combine`` adds two parts, such as arrays of one shape and type, without a
+    change of type.
 
     >>> import unisono as un
     >>> un.add_contributors(["a", "b", "c", "d"], lambda a, b: f"({a}+{b})")

@@ -37,7 +37,7 @@ TUNINGS = tuple(row["name"] for row in _core.tunings())
 TARGETS = (*FORMATS, *TUNINGS, "preload")
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
-#: The forms of imported files that are not schedules, and the command that writes such files.
+#: The forms of imported files that are not schedules, by format. ``_WRITER`` names the command that writes such files.
 _FORMS_OF = {"mscclpp": GPU_PLAN}
 _WRITER = "'unisono emit --format {}' writes one"
 

@@ -58,7 +58,7 @@ def library_rows(row: dict[str, Any], machine: Machine, report: PlanReport) -> l
     last = row["last_bytes"]
     topology = machine.describe()["topology"]
     boxes = topology.get("boxes", 1)
-    # In a part of a machine, boxes may have different numbers of ranks.
+    # Rows are for equal boxes, but in a part of a machine boxes may have different numbers of ranks.
     is_whole = boxes == 1 or report["ranks"] == boxes * topology["accelerators"]
     rows = []
     for region in regions:

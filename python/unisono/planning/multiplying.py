@@ -64,7 +64,7 @@ def schedules(ranks: int) -> list[str]:
 
 
 def fan_out(ratio: float) -> float:
-    """Returns the best number of messages of a stage, not rounded, if alpha_p = ratio alpha_r.
+    """Returns the best number of messages of a stage, as a real number, if alpha_p = ratio x alpha_r.
 
     This number, exp(W((ratio - 1) / e) + 1) - 1, minimizes Eq. 4. Eq. 5 as printed lacks the 1/e.
     """

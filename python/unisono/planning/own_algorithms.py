@@ -26,7 +26,8 @@ class AlgorithmCase:
 
     collective: str
     ranks: int
-    #: The elements of the whole vector for broadcast, reduce, allreduce and scan, else of one rank's block.
+    #: The number of elements: of the whole vector for broadcast, reduce, allreduce and scan, otherwise of one rank's
+    #: block.
     elements: int
     root: int
     dtype: str

@@ -29,9 +29,10 @@ BEGINNING = b"UNISPLAN"
 
 #: The source of a row: a plan, a user's schedule, or ``(collective, ranks)`` to leave calls to the MPI library.
 Serves = Plan | Schedule | tuple[str, int]
-#: A row: its source, and the first and last size in bytes that it is for (None: no limit). A fourth item is the number
-#: of ranks that the fullest node must have (None: any number). A fifth item is the conditions under which the row was
-#: measured, by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: the row serves under any conditions).
+#: A row: its source, and the first and the last size in bytes that it serves (None: no limit). A fourth item is the
+#: number of ranks that the fullest node must have (None: any number). A fifth item is the conditions under which the
+#: row was measured, by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: the row serves under any
+#: conditions).
 Row = (
     tuple[Serves, int, int | None]
     | tuple[Serves, int, int | None, int | None]
@@ -117,7 +118,9 @@ def _within(what: str, value: object, least: int, most: int) -> int:
 
 
 def load_plans(path: str | os.PathLike[str]) -> list[PlanRow]:
-    """Reads and proves the rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the MPI library's).
+    """Reads and proves the rows of a ``.plan`` file.
+
+    A row has a collective, ranks, sizes, and an algorithm (None: the MPI library's choice).
 
     Raises:
         InputError: the file is damaged, cut short, newer than this program, or not a plan, or its proof fails.

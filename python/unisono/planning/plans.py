@@ -87,7 +87,7 @@ def plan(
     image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
     own = None if as_library is None else names.library(names.named("the library", as_library))
     if own is None and only is None and form in OF_NCCL:
-        # The tuning file names NCCL's own algorithms, so the report states NCCL's choice too.
+        # A tuning file for NCCL names NCCL's own algorithms, so the report also states NCCL's choice.
         own = _known_library(kind, on, count, of, how)
     asked = kind, on, count, of, how, at, only, params, model
     of_bits = None if contributors is None else whole("contributors", contributors)

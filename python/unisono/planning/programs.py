@@ -87,7 +87,7 @@ def read_workload(
         return WorkloadGraph.read([(title(text), read_bytes(text))], strict, count)
     inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))
     traces = [entry for entry in inside if ".et" in entry.suffixes]
-    # In a folder of traces, a JSON file may list process groups.
+    # In a folder of traces, a JSON file may list process groups, so JSON files are read too.
     inside = [*traces, *(entry for entry in inside if entry.suffix == ".json")] if traces else inside
     if not inside:
         raise InputError(f"the folder '{title(text)}' has no files; accepted is one with the files of a program")
@@ -308,7 +308,7 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
         text, separator, expected = str(error).partition(", expected one of ")
         if f"unknown field `{key}`" not in text or not separator:
             raise
-        # The error message already proposes the nearest accepted name.
+        # The proposal of a similar name is cut off, because this error proposes one itself.
         text = text.partition(" (did you mean")[0]
         own = [field for field in re.findall(r"`?(\w+)`?", expected) if field not in _NOT_CHANGED]
         others = ("machine", "fail", "gbps.RATE", *_RATES)

@@ -5,15 +5,16 @@ from math import exp, isqrt, log
 
 __all__ = ["crossing", "planned_sizes", "spans"]
 
-#: The factor between the sizes at which a range is planned, and the largest such size in bytes without a last size.
+#: The factor between successive sizes at which a range is planned, and the largest such size in bytes if the range has
+#: no last size.
 _STEP, _MOST_PLANNED = 4, 512 * 1024 * 1024
 
 
 def planned_sizes(first: int, last: int | None, element_bytes: int) -> list[int]:
     """Returns the numbers of elements at which a range of bytes is planned, ascending.
 
-    They are those of the ends of the range (at least one element; `_MOST_PLANNED` bytes if ``last`` is None), and
-    between the ends the powers of four.
+    These are the two ends of the range, and the powers of four between them. The first end has at least one element; if
+    ``last`` is None, the last end has `_MOST_PLANNED` bytes.
     """
     low = max(first, element_bytes)
     high = max(low, _MOST_PLANNED if last is None else last)
@@ -47,9 +48,9 @@ def spans(
 ) -> Iterator[tuple[int, int, int | None]]:
     """Yields the index of a planned size with the first and last size in bytes that its plan serves (None: no limit).
 
-    ``planned`` are sizes in bytes, ascending, and ``served`` is the whole range. Neighbors share one span, with the
-    index of the larger, if ``same`` is true for their indices. A span ends at the ``border`` of two indices, by default
-    (None) at the geometric mean of their sizes.
+    ``planned`` are sizes in bytes, ascending, and ``served`` is the whole range. Neighboring sizes share one span, with
+    the index of the larger size, if ``same`` is true for their indices. A span ends at the ``border`` of two indices,
+    by default (None) at the geometric mean of their sizes.
     """
     first = served[0]
     for at, size in enumerate(planned):

@@ -89,8 +89,8 @@ def sweep(
     for (one, _), (point, steps) in zip(asked_points, made, strict=True):
         points.append(point)
         spent += steps
-        # The first point of a shape gives the estimate for the other points of the shape. Longer vectors may need more
-        # steps.
+        # The steps of the first point of a shape are the estimate for its other points. The estimate is made again if a
+        # longer vector needs more steps.
         if one is not before or spent > expected:
             expected = spent + steps * sum(other is one for other, _ in asked_points[len(points) :])
             _core.admit_sweep(total, expected)

@@ -17,7 +17,7 @@ __all__ = ["classes", "design"]
 
 #: A link counts as fully loaded if a set gives it at least this fraction of the highest load on the link in any set.
 FULL = 0.75
-#: The number of sets in which every link should be fully loaded.
+#: Each link should be fully loaded in at least this number of sets.
 _TIMES = 3
 #: A search stops after `_IDLE` successive sets that neither load nor distinguish more links, and after `_MOST` sets.
 #: There are two searches: among messages of a single route, and then among messages over the links that the first
@@ -29,7 +29,7 @@ def classes(routes: Routes, seed: int = 0) -> Ints:
     """Returns a number for each link: links with equal numbers carry equal fractions of the same messages."""
     drawn = np.random.default_rng(seed).integers(1, 2**62, len(routes.pairs))
     keys = np.zeros(len(routes.links.gbps), dtype=np.uint64)
-    # Sums wrap around, which keeps them exact in any order.
+    # Integer sums that wrap around do not depend on the order of additions, unlike floating-point sums.
     parts = drawn[routes.message].astype(np.uint64) * np.rint(routes.share * 2**20).astype(np.uint64)
     np.add.at(keys, routes.link, parts)
     return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -94,9 +94,10 @@ def _splits(pool: Routes, apart: Ints, usable: "np.typing.NDArray[np.bool_]") ->
 
 
 def _packed(pool: Routes, needed: Floats, random: np.random.Generator) -> Routes:
-    """Returns messages that can be sent at the same time, chosen by falling need, varied at random by up to a quarter.
+    """Returns messages that can be sent at the same time.
 
-    Messages with need 0 are added too, because they give evidence and do not lengthen the set.
+    They are chosen in descending order of need, which is varied at random by up to a quarter. Messages with need 0 are
+    added too, because they give evidence and do not lengthen the set.
     """
     score = (needed + 1e-6) * random.uniform(0.75, 1.25, len(needed))
     room = np.ones(len(pool.links.gbps)) + 1e-9

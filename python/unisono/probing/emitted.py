@@ -45,7 +45,7 @@ _LEAST, _MOST = 1e-9, 1e6
 
 
 class Recorded:
-    """Times that a program in C recorded; the second half of the rounds serves sets that are measured again."""
+    """Times that a program in C recorded. The second half of the rounds is used for sets that are measured again."""
 
     def __init__(self, pairs: list[Pairs], seconds: list[Floats]) -> None:
         self._of = {tuple(of): times for of, times in zip(pairs, seconds, strict=True)}

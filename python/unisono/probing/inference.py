@@ -23,9 +23,10 @@ __all__ = ["Evidence", "Suspect", "accuse"]
 #: The minimum and the maximum of the limit above which a message is slow, as multiples of the product of its expected
 #: time and the usual quotient.
 _LEAST_CUT, _HIGHEST_CUT = 1.25, 2.5
-#: Standard deviations above the usual quotient from which messages are slow.
+#: The number of standard deviations above the usual quotient from which a message is slow.
 _DEVIATIONS = 6.0
-#: The quantile of all quotients that counts as undisturbed. At most three quarters of the messages may be slow.
+#: The quantile of all quotients that is taken as the usual quotient, so up to three quarters of the messages may be
+#: slow.
 _USUAL = 0.25
 
 
@@ -99,7 +100,7 @@ class Suspect:
 
 
 def accuse(evidence: Evidence) -> tuple[list[Suspect], int, Floats]:
-    """Returns few suspects that explain the slow messages, the number of unexplained messages, and rates.
+    """Returns a small number of suspects that explain the slow messages, the number of unexplained messages, and rates.
 
     The rates are, for each link, the largest fraction of its usual rate that a set reached; 0 without messages.
     """

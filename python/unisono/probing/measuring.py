@@ -38,7 +38,7 @@ class Simulated:
         self._noise = noise
         self._random = np.random.default_rng(seed)
         self._slow: list[tuple[int, float]] = []
-        #: Results by messages and bytes, because sets with slow messages are measured again.
+        #: Results are cached by messages and bytes, because sets with slow messages are measured again.
         self._known: dict[tuple[tuple[tuple[int, int], ...], int], tuple[Floats, Floats]] = {}
         for name, share in (slow or {}).items():
             if not 0 < share <= 1:
@@ -108,7 +108,7 @@ def _timed(mpi: Any, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Flo
             world.Barrier()
     gathered = np.zeros((world.size, *own.shape))
     world.Gather(own, gathered if world.rank == 0 else None)
-    # The first round is dropped: in it, ranks connect.
+    # The first round is dropped, because ranks connect in it.
     return [
         gathered[[b for _, b in pairs], 1:, at].T.copy() if world.rank == 0 else np.zeros((rounds, len(pairs)))
         for at, pairs in enumerate(sets)

@@ -92,7 +92,7 @@ class Links:
         planes = int(facts.get("working_planes", 1))
         bytes_per_ns = float(self.gbps.max()) / 8 * planes
         wanted = 2 * bytes_per_ns * hop_ns * int(facts.get("diameter", 2))
-        # Adaptive routing spreads many packets evenly, but not a few.
+        # A message needs many packets, because adaptive routing does not spread a few packets evenly.
         wanted = max(wanted, _PACKETS * planes * float(own["packet_bytes"]))
         return int(2 ** min(max(np.ceil(np.log2(wanted)), 18), 24))
 

@@ -2,12 +2,13 @@
 
 A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes. A claim
 that the computation refutes has the derivation in its row, with the value that follows from it. A row that is ``apart``
-decides no claim: it keeps a bound of this project (``own``), a constant was fitted to it (``calibrated``), its
-threshold or both of its values are this project's (``self``), the paper's number is known from memory only
-(``recalled``), or the paper measured on hardware and ours is simulated (``simulated``). So six verdicts are possible:
+decides no claim, for one of these reasons: it checks a bound of this project (``own``); a constant was fitted to it
+(``calibrated``); its threshold or both of its values are this project's (``self``); the paper's number is known from
+memory only (``recalled``); or the paper measured on hardware and ours is simulated (``simulated``). So six verdicts are
+possible:
 
 * ``holds``: the claim is kept within its tolerance.
-* ``consistent``: a row apart is kept within its tolerance, which shows no more than that.
+* ``consistent``: a row apart is kept within its tolerance, which does not prove a claim.
 * ``refuted``: the claim is not kept, and ours is the value that the derivation of the row gives.
 * ``differs``: a row apart is not kept, and ours is the value that the row states with the reason; this refutes nothing.
 * ``missed``: the row is not kept, and has neither derivation nor reason, or ours is another value than these give.
@@ -241,7 +242,7 @@ def reproduce_papers(
     order = sorted(range(len(listed)), key=lambda at: listed[at][1].get("quick", True))
 
     def calls() -> Iterator[tuple[str, dict[str, Any]]]:
-        # The turn begins before the rows, so that no row keeps this thread waiting.
+        # This thread takes its turn before the rows begin, so that no row keeps it waiting.
         with executor.turn() if isinstance(executor, RowPool) else nullcontext():
             yield from (listed[at] for at in order)
             meanwhile()

@@ -136,7 +136,10 @@ def _loop(listed: Listed) -> Finding:
 
 
 def _in_vain(listed: Listed) -> Finding:
-    """Divides the bytes by the paper's rules by those of messages alone; a consumer has fewer parts than nodes."""
+    """Divides the bytes moved by the paper's rules by those of messages alone.
+
+    The consumer of the program has fewer parts than there are nodes.
+    """
 
     def submit(discovery: Discovery) -> None:
         a = discovery.buffer("A", 1024, _COMPONENT)
@@ -260,7 +263,7 @@ def _rate(example: str, nodes: int, rules: str) -> float:
     tasks = max(200, _FIG_3_TASKS // nodes) if rules == "off" else _FIG_3_TASKS
     spent = []
     for _ in range(3):
-        # Other work on the cores lengthens the wall time of a short run by any factor.
+        # CPU time is measured, because other work on the cores lengthens the wall time of a short run by any factor.
         begin = time.thread_time()
         discovery_rate(example, nodes, rules, tasks, 1)
         spent.append(time.thread_time() - begin)

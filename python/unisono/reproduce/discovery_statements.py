@@ -129,11 +129,11 @@ def _writers(listed: Listed) -> Finding:
 
 
 def _copies(listed: Listed, build: Build) -> Finding:
-    """Counts copies, or broadcasts, among a node's memories in a round: a loop of four rounds minus one of three."""
+    """Counts copies, or broadcasts, among a node's memories in a round: four rounds minus three."""
 
     def sums(example: str, nodes: int, rounds: int) -> int:
         tasks = TaskList()
-        # A part for each device.
+        # The side is so long that each device has a part.
         build(tasks, example, rounds, max(SIDE, nodes * listed["devices"]))
         report, _ = tasks.devices(nodes, listed["rules"], 0, listed["devices"])
         if listed["item"] == "broadcasts":

@@ -193,7 +193,7 @@ def _colors_of(collective: str, shape: tuple[int, ...], length: int, name: str) 
     if not simulate(made.schedule).result_correct:
         return -1
     colors = json.loads(made.schedule.to_json())["placement"]["colors"]
-    # A stream to which the placement gives no color counts as one color.
+    # A stream without a color in the placement gets a color of its own, so it is counted as one color.
     return len({color for color in colors if color is not None}) + sum(color is None for color in colors)
 
 

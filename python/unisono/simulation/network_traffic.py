@@ -60,7 +60,7 @@ class Traffic:
 
     @property
     def rates(self) -> "npt.NDArray[np.float64]":
-        """Returns the bytes a second of each accelerator until its end; for many flows, of an even sample."""
+        """Returns the bytes a second of each accelerator until its end; for many flows, only of an even sample."""
         # Imported late, because NumPy takes long to import.
         import numpy as np
 

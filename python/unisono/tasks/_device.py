@@ -61,7 +61,7 @@ class Mirror:
         self._data: Any = None
         self._fresh: Boxes = ()
         self._newer: Boxes = ()
-        # Another thread may pack messages while a kernel's arrays are copied.
+        # A lock is needed, because another thread may pack messages while a kernel's arrays are copied.
         of = self._cupy.cuda.Device
         self._lock, self._device = threading.Lock(), of() if device is None else of(device)
 

@@ -23,7 +23,8 @@ class LocalArray:
     operator: str | None = None
     #: The code of the last operator of each element, if tasks have several operators.
     codes: npt.NDArray[np.uint8] | None = None
-    #: The copies on devices, if kernels there access the array; only a copy may have the latest contents.
+    #: The copies on devices, if kernels there access the array. The latest contents of an element may be only in such a
+    #: copy.
     mirror: Mirrors | None = None
     #: The number of devices of the process; None for CuPy's current device.
     devices: int | None = None

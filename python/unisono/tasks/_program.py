@@ -38,8 +38,8 @@ from unisono.tasks._workload import listed, workload
 #: With the value 1, messages between pairs replace all collectives.
 _SWITCH = "UNISONO_POINT_TO_POINT"
 _numbers = itertools.count()
-#: Kernels of these types are compared as follows: functions by identity, and methods by function and object. Other
-#: callables, which may have no hash, are compared by their address.
+#: The types of kernels that are compared by their own equality: functions by identity, methods by function and object.
+#: Other callables are compared by address, because they may have no hash.
 _FUNCTIONS = (FunctionType, MethodType)
 #: The maximum number of distinct tasks that a program caches.
 _KEPT = 1024
@@ -196,7 +196,7 @@ class Program:
             key = (at, sizes, accesses, options)
             form = self._forms.get(key)
         except TypeError:
-            # Lists have no hash; `task_of` reports other wrong arguments.
+            # An argument such as a list has no hash, so the task is not cached. `task_of` reports wrong arguments.
             key = None
         if form is not None:
             self._add(form, self._discovery.again(form.first))
@@ -378,7 +378,7 @@ class Program:
         for array, local, there in zip(other.arrays, other._local_arrays, other._initialized, strict=True):
             self.array(array.shape, local.latest() if there else None, array.dtype, array.name)
         for task in other.tasks:
-            # The runner of a task is bound to the arrays of the other program.
+            # `run` is cleared, because it is bound to the arrays of the other program.
             self._numbered[task.submit(self._discovery)] = replace(task, run=None)
             self._plain = self._plain and other._plain
 

@@ -50,7 +50,8 @@ class Task:
     operator: str
     #: The offset, the granularity and the split of the range.
     options: tuple[Any, Any, str]
-    #: The value of the option ``on``; ``offsets`` is true if the kernel receives the offsets of its views.
+    #: The value of the option ``on`` of `Program.task`, which selects the memory of the kernel's views. ``offsets`` is
+    #: true if the kernel also receives the offsets of its views.
     on: str
     offsets: bool
     #: The numbers of the arrays that the task reduces.

@@ -130,7 +130,7 @@ class Transport:
         abort(self.mpi, 1)
 
     def _equal(self, numbers: list[int]) -> bool:
-        # max(x) is the minimum, -max(-x), only if all ranks have the same x.
+        # If max(x) equals the minimum, which is -max(-x), all ranks have the same x.
         given = np.array([*numbers, *(-n for n in numbers)], np.int64)
         found = np.empty_like(given)
         self.comm.Allreduce(given, found, self.mpi.MAX)

@@ -28,9 +28,9 @@ __all__ = [
     "disturbances",
 ]
 
-#: The least and the greatest value of each parameter that a fit may have: a message takes from 0.1 ns to 10 s, and a
-#: byte as long as at rates from 100 TB/s to 1 kB/s. A value outside, such as 0, is an error of the measurement, after
-#: which plans would count on messages or bytes without cost.
+#: The limits of each fitted parameter: a message takes from 0.1 ns to 10 s, and a byte as long as at rates from 100
+#: TB/s to 1 kB/s. A value outside of these limits, such as 0, is an error of the measurement; with it, plans would
+#: assume messages or bytes without cost.
 LIMITS = {
     "alpha_ns": (0.1, 1e10),
     "alpha_p_ns": (0.1, 1e10),
@@ -38,19 +38,19 @@ LIMITS = {
     "beta_ns_per_byte": (1e-5, 1e6),
     "gamma_ns_per_byte": (1e-5, 1e6),
 }
-#: The parameters that each line determines.
+#: For each parameter, the line of measurements that determines it.
 _LINES = {
     "alpha_r_ns": "multicast-non-blocking",
     "beta_ns_per_byte": "beta",
     "gamma_ns_per_byte": "gamma",
 }
-#: The names of the values that a machine has: by the median and by the fastest of the rounds.
+#: The names of the two kinds of values over rounds, by their index in a row of measurements.
 _OF_ROUNDS = {1: "medians", 2: "minima"}
 #: The largest number of peers of the multicast, as in "Recursive multiplying", section 5.1.
 MOST_PEERS = 8
 _SMALL = 8
 _SIZES = (0, 8, 64, *(1 << power for power in range(9, 19)), 1 << 20, 4 << 20)
-#: The sizes for which the cost of the bytes is negligible beside the latency of a message.
+#: The sizes for which the cost of the bytes is negligible compared with the latency of a message.
 _LEAST = (0, 8, 64)
 #: The minimum size in bytes of the messages to which the lines of beta and gamma are fitted, because the cost of bytes
 #: dominates their times.
@@ -223,7 +223,7 @@ def _protocol(at: int, fit: Fit, short: Mapping[str, float]) -> dict[str, float]
 
 
 def disturbances(machine: Mapping[str, Any]) -> list[str]:
-    """Returns a sentence if other work decided the medians or kept them out of a machine, else nothing."""
+    """Returns a sentence if other work determined the medians, or if they were not used because of it."""
     fit = machine["fit"]
     if fit["values"] == _OF_ROUNDS[1]:
         alpha, least, share = machine["alpha_ns"], fit["alpha_min_ns"], fit["preempted"]

@@ -1,8 +1,8 @@
 """Chooses algorithms from measurements of a part of all points, by a Gaussian process of the logarithms of times.
 
-The process has one value for each point, a pair of an algorithm and a cell; a cell is one size in one test. Values are
-correlated at nearby sizes and numbers of ranks: those of a system weakly, those of a group, which is a collective in a
-setting such as an MPI library, more strongly, and those of one algorithm most. Each system has one process, so groups
+The process has one value for each point, a pair of an algorithm and a cell; a cell is one size in one test. Values at
+nearby sizes and numbers of ranks are correlated: weakly within a system, more strongly within a group (a collective in
+one setting, such as an MPI library), and most strongly for one algorithm. Each system has one process, so groups
 compete for measurements. The next point to measure is the point with the greatest expected improvement over the current
 choice of its cell. An observation updates the mean and the covariance of all points. The choice in a cell has the
 lowest expected time.
@@ -58,10 +58,10 @@ class Posterior:
         self.seen = np.zeros(len(points), bool)
         cell = _numbers([(p.test, p.bytes) for p in points])
         self.cells = [np.flatnonzero(cell == number) for number in np.unique(cell)]
-        # Members are repeated up to the length of the longest cell.
+        # The members of shorter cells are repeated, so that all cells form one array.
         longest = max(map(len, self.cells), default=0)
         self._members = np.array([np.resize(members, longest) for members in self.cells])
-        # Exponentials depend on cells, which are fewer than points.
+        # Exponentials are computed for cells, of which there are fewer than points.
         firsts = [points[members[0]] for members in self.cells]
         by_sizes = _distances(np.log([p.bytes for p in firsts]))
         by_ranks = _distances(np.log([p.ranks for p in firsts])) / _RANKS
@@ -186,7 +186,8 @@ def cross_validate(
 ) -> list[Regret]:
     """Returns each system's regret if the fraction ``share`` of its points is measured.
 
-    Only cells of at least three algorithms count. The choice uses half of the iterations; the other half judges it.
+    Only cells with at least three algorithms are judged. The choice uses half of the iterations; the other half judges
+    it.
     """
     if not 0 < share <= 1:
         raise InputError(f"the share is {share:g}; accepted are numbers above 0, at most 1")

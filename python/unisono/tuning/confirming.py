@@ -71,7 +71,7 @@ def trial_counts(row: Row, counts: Sequence[int], unit: int = 1) -> list[int]:
 
 
 def _unit(plan: Plan | None) -> int:
-    """Returns the number of which the element counts that a stored schedule serves are multiples; 1 without a plan."""
+    """Returns the number that divides every count of elements that a stored schedule serves; 1 without a plan."""
     if plan is None:
         return 1
     (stored,) = _core.decode_plan(encoded_plans([(plan, 0, None)]))
@@ -231,9 +231,9 @@ def _in_range(trial: Trial, rows: Sequence[Row]) -> Trial:
 def refusal(size: int, won: int, rounds: int, *, idle: bool) -> str:
     """Returns the reason why the library serves a size again; empty if the schedule was confirmed.
 
-    ``won`` is the rounds in which the schedule was faster than the library in the same round; for short sizes,
-    than the library's fastest round. Short calls take about a microsecond, and their times depend on other work of the
-    cores, so these must be idle.
+    ``won`` is the number of rounds in which the schedule was faster than the library in the same round or, for short
+    sizes, faster than the library's fastest round. Short calls take about a microsecond, and their times depend on
+    other work of the cores, so these must be idle.
     """
     rule, than = "it needs", "the library's time"
     if size < SHORT:

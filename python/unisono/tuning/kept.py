@@ -27,7 +27,7 @@ class KeptTiming(TypedDict):
 class Asked(NamedTuple):
     """The parts of a contest's key that its caller has on rank 0."""
 
-    #: The purpose of the measurement: the choice among the same contestants is confirmed by a second one.
+    #: The purpose of the measurement, because a choice is confirmed by a second measurement of the same contestants.
     purpose: str
     #: The largest number of ranks on a node.
     per_node: int
@@ -76,7 +76,8 @@ class Contests:
             return Contest(elements, [Timing(**of) for of in known])
         made = contest(mpi, comm, contestants, collective, elements, rounds)
         if keeps:
-            # A plan may be missing on another rank, and the first rank must not keep times of the library as its times.
+            # A plan may be missing on another rank, and the first rank must not keep times of the library as those of
+            # the plan.
             own = all(made.timings[at].served == made.timings[at].calls for at in planned)
             if comm.allreduce(int(own), op=mpi.MIN) and kept is not None:
                 kept.add(key, [_kept_timing(timing) for timing in made.timings])

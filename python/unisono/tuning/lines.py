@@ -67,8 +67,9 @@ def protocols(rows: Sequence[tuple[int, float]]) -> list[tuple[int, Fit]]:
 
     A library copies a short message at once, and asks the receiver before a long one, so that latency and rate change
     at a length. Source: Kielmann, Bal, Verstoep, "Fast Measurement of LogP Parameters", 2000, whose parameters depend
-    on the length. A protocol is the least length measured with it and its line, through three lengths or more. If one
-    line is poor, more lines are taken, at most three, where each number halves the largest distance of a time.
+    on the length. A protocol is given by its least measured length and its line, which fits three lengths or more. If
+    one line is poor, up to three lines are fitted, as long as each further line halves the largest distance of a time
+    from its line.
     """
     taken: list[tuple[int, Fit]] = []
     for count in range(1, _MOST_PROTOCOLS + 1):
@@ -88,7 +89,10 @@ def _worst(found: Sequence[tuple[int, Fit]]) -> float:
 
 
 def _rising(rows: Sequence[tuple[int, float]]) -> Fit:
-    """Fits a line as :func:`line`, but without a negative part: noise tilts a line through times that hardly grow."""
+    """Fits a line as :func:`line` does, but without a negative part.
+
+    Noise tilts a line through times that hardly grow.
+    """
     sizes, times = zip(*rows, strict=True)
     fit = line(sizes, times)
     if fit.slope >= 0 and fit.base >= 0:

@@ -136,7 +136,7 @@ def ranks_costs(machine: Machine, measured: Levels, scale: float = 1.0) -> Messa
     """Returns the costs of :func:`message_costs` for a machine whose accelerators are hosts with several ranks each.
 
     The last level is the network, and the level before it a node. Between two ranks of a host, latency and rate are
-    those of the node; what a message between hosts takes longer goes to the cables of the hosts.
+    those of the node. The additional time of a message between hosts is attributed to the cables of the hosts.
 
     Raises:
         InputError: the machine is not a list of cables.
@@ -148,7 +148,7 @@ def ranks_costs(machine: Machine, measured: Levels, scale: float = 1.0) -> Messa
         raise InputError("long messages in a node took no longer than short ones; measure on a quiet machine")
     table = network.machine.describe()
     outer, signal = table.get("host_overhead_ns", 0.0), table.get("signal_ns", 0.0)
-    # Inside a host, headers take little more than no time.
+    # Inside a host, the bytes of headers take very little time, which is subtracted.
     own = max(inside["alpha_ns"] - table.get("header_bytes", 0) * inside["beta_ns_per_byte"], 0.0) / scale
     begin = min(outer, own / 2)
     kept = min(signal, own - 2 * begin)

@@ -37,7 +37,7 @@ from unisono.tuning.tables import (
 
 __all__ = ["PointCounts", "TuningPoint", "cells_of", "expected_of", "points_of", "tune_share"]
 
-#: A group of ranks: its number of ranks, and its ranks on a node.
+#: A group of ranks: the number of its ranks, and the number of its ranks on a node.
 _Group = tuple[int, int]
 
 
@@ -186,7 +186,7 @@ def _check_count(share: float, wanted: int, points: int | None, collective: str)
 
 
 def points_of(collective: str, tries: Sequence[TuningPoint]) -> list[Point]:
-    """Returns the points of the Gaussian process; each group of ranks counts as a test."""
+    """Returns the points of the Gaussian process; each group of ranks is treated as a test."""
     return [
         Point("", (), f"{ranks},{per_node}", collective, ranks, 4 * elements, name, nan, nan)
         for (ranks, per_node), elements, name in ((t.group, t.elements, t.name) for t in tries)

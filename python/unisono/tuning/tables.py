@@ -115,7 +115,10 @@ class Cell:
         return self._fastest().get(self.chosen) is contender
 
     def _fastest(self) -> dict[str, Contender]:
-        """Returns the fastest contender of each algorithm; one that is ``left`` only if all of its algorithm are."""
+        """Returns the fastest contender of each algorithm.
+
+        A contender that is ``left`` is returned only if all contenders of its algorithm are ``left``.
+        """
         found: dict[str, Contender] = {}
         for contender in self.contenders:
             best = found.get(contender.name)

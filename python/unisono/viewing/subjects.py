@@ -134,7 +134,7 @@ def _seen(found: Contents, name: str) -> _Seen:
             served = [_of_plan_row(row) for row in found.rows]
             return facts, [_table(replace(found, rows=served), "Rows of the plan")]
         case "plan for GPUs":
-            # The format states sizes without their unit.
+            # The unit is added, because the format states sizes without one.
             facts = {
                 name: f"{size:,} bytes" if name.endswith("message_size") else size for name, size in found.facts.items()
             }
@@ -228,7 +228,7 @@ def _text(title: str, lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _table(found: Contents, title: str = "Contents") -> dict[str, Any]:
-    # The times of a library, for example, are in all rows or in none.
+    # Columns without values are omitted; for example, the times of a library are in all rows or in none.
     columns = [column for column in found.rows[0] if any(row[column] is not None for row in found.rows)]
     rows = [[row[column] for column in columns] for row in found.rows]
     heads = [re.sub("_us$", ", µs", column) for column in columns]

@@ -77,7 +77,7 @@ def _rows(graph: CommandGraph) -> dict[Place, int]:
     levels, before, operations = graph.levels(), graph.before(), graph.operations()
     rows: dict[Place, int] = {}
     free = dict.fromkeys(graph.ranks, 0)
-    # Collectives come first: they need free space in several lanes.
+    # Collectives are placed first, because they need free space in several lanes.
     order = sorted((levels[place], command.kind != "collective", place) for place, command in graph.commands.items())
     for _, _, place in order:
         if place in rows:

@@ -44,7 +44,7 @@ class CommandGraph:
     messages: list[tuple[Command, Command]] = field(default_factory=list)
 
     def before(self) -> dict[Place, list[Place]]:
-        """Returns the commands that each command waits for, including pushes of other ranks."""
+        """Returns the commands for which each command waits, including pushes of other ranks."""
         found = {
             place: [(command.rank, number) for number in command.waits] for place, command in self.commands.items()
         }

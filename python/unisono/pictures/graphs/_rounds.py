@@ -51,7 +51,10 @@ def rounds(rows: Sequence[Hashable]) -> list[Rounds]:
 
 
 def _periods(rows: Sequence[Hashable], at: int) -> list[int]:
-    """Returns the distances from row ``at`` to equal rows at which `LEAST` rounds fit."""
+    """Returns the possible lengths of a round that starts at row ``at``.
+
+    They are the distances to equal rows for which at least `LEAST` rounds fit.
+    """
     most = (len(rows) - at) // LEAST
     return [period for period in range(1, most + 1) if rows[at + period] == rows[at]]
 

@@ -79,7 +79,7 @@ def layout(accelerators: int, cables: Sequence[tuple[int, int]], of_box: Sequenc
     height = (len(rows[0]) - 1) * _ROW
     for row in rows[1]:
         height += max(_LEAST_RISE, _RISE * width)
-        # A row that needs more space than the boxes is centered above them.
+        # A row that is wider than all boxes together is centered above them.
         own = max(width * 0.8, (len(row) - 1) * _BESIDE)
         places |= _spaced(row, (width - own) / 2, own, height, beside, places)
     return [places[node] for node in range(len(of_box))]

@@ -86,7 +86,7 @@ def _ordered(
     for node in circle:
         seen = [angles[other] for other in beside[node] & outer]
         x, y = sum(map(sin, seen)), sum(map(cos, seen))
-        # The smallest angle replaces a mean of opposite directions.
+        # Opposite directions have no mean, so the smallest angle is used.
         wished[node] = atan2(x, y) % (2 * pi) if x * x + y * y > 1e-9 else (min(seen) if seen else 0.0)
     ordered = sorted(circle, key=lambda node: (wished[node], node))
     step = 2 * pi / len(ordered)

@@ -74,7 +74,10 @@ def mapping(report: AllocationReport, title: str, form: Form = "png") -> bytes:
 
 @dataclass(frozen=True)
 class _Grid:
-    """The cells of a drawing, one per board; if boards have no rows and columns, the longer side is horizontal."""
+    """The cells of a drawing, one for each board.
+
+    If boards have no rows and columns, the longer side of the grid is horizontal.
+    """
 
     count: list[int]
     rows: int

@@ -22,14 +22,14 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
     that bandwidth. For a single size, bars show the slowest accelerator, the mean and the fastest accelerator.
     """
     first = points[0]
-    # A single point must leave room for the title and the legend.
+    # Even for a single point, the picture must be wide enough for the title and the legend.
     width = max(2.6 + 0.9 * len(points), 5.6)
     figure = Figure(figsize=(width, 4.2), layout="constrained")
     axes = figure.subplots()
     at = np.arange(len(points))
     for x, point in zip(at, points if len(points) > 1 else (), strict=False):
         rates = point.rates * 8e-9
-        # `violinplot` needs different values.
+        # `violinplot` fails if all values are equal.
         if len(rates) > 1 and np.ptp(rates) > 1e-9 * rates.max():
             for body in axes.violinplot(rates, [x], widths=0.8, showextrema=False)["bodies"]:  # type: ignore[attr-defined]
                 body.set_facecolor(_COLOR)
@@ -40,7 +40,7 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
     slowest = [point.carried / point.seconds * 8e-9 if point.seconds > 0 else 0.0 for point in points]
     most = first.injection * 8e-9 / (2 if first.pattern == "allreduce" else 1)
     if len(points) == 1:
-        # A line of one point would be a dot, so bars are drawn.
+        # For a single size, a line would be a dot, so bars are drawn.
         fastest = float(first.rates.max()) * 8e-9
         at, bars = np.arange(3), (slowest[0], mean[0], fastest)
         axes.bar(at, bars, color=["black", _COLOR, _COLOR], alpha=0.7, width=0.5)

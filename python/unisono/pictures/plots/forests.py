@@ -1,4 +1,7 @@
-"""Pictures of plans: for a forest its trees on the network and times by depth, for other plans the candidates."""
+"""Pictures of plans.
+
+For a forest they show its trees on the network and times by depth, for other plans the candidates.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -38,7 +41,7 @@ _MOST_BARS = 12
 _FLUID = "fluid: chunks of any size, no latency"
 _ACCELERATOR, _ROOT, _SWITCH, _LINK = "#F0E442", "#D55E00", "0.25", "0.8"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-#: The possible labels of a logarithmic axis, by falling priority.
+#: The possible labels of a logarithmic axis, in descending order of priority.
 _TICKS = (1, 10, 100, 1000, 2, 5, 20, 50, 200, 500, 1.5, 1.2, 3, 1.1, 7, 1.05, 1.02, 1.01, 1.3, 1.4, 4)
 _DPI = 130
 
@@ -369,7 +372,7 @@ def _layout(forest: ForestTrees, shape: Sequence[int]) -> dict[int, Point]:
         beside[begin].add(end)
         beside[end].add(begin)
     for k, node in enumerate(others):
-        # Starting positions differ, so that nodes with the same neighbors are separated.
+        # The starting positions differ, so that nodes with the same neighbors do not stay at one position.
         angle = 2 * pi * k / len(others) + 0.3
         places[node] = (0.3 * sin(angle), 0.3 * cos(angle)) if len(others) > 1 else (0.0, 0.0)
     apart = min(0.42, 1.6 / max(len(others), 1) ** 0.5)

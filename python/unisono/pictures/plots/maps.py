@@ -46,7 +46,7 @@ def speedup_map(
     stars = np.array(["*" if is_mixed and word == "simulated" else "" for word in words]).reshape(gains.shape)
     source = source or ("* simulated, others by the model" if is_mixed else "")
 
-    # A map of few cells must leave room for the title, the bar and the legend.
+    # Even a map of few cells needs room for the title, the color bar and the legend.
     size = (max(2.4 + 0.62 * len(lengths), 4.2), max(1.9 + 0.5 * len(shapes), 3.2))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
