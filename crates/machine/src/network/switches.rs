@@ -56,8 +56,8 @@ pub struct SwitchClass {
     #[serde(default)]
     pub latency_ns: f64,
     /// True if a node requests a sum from the switch and then stores the sum to all nodes. The sum then crosses that
-    /// node's link two more times, and one more signal is needed, which reports that all operands can be read. Each of
-    /// n nodes does so with 1/n of the vector (`multimem.ld_reduce` and `multimem.st` of PTX).
+    /// node's link once more in each direction, and one more signal is needed, which reports that all operands can be
+    /// read. Each of n nodes does so with 1/n of the vector (`multimem.ld_reduce` and `multimem.st` of PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,
     /// The fraction of the links' rate that reductions and copies reached; by default 1.

@@ -263,8 +263,8 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
         let last = if size == Size::OfAll { of_all(region.last, ranks) } else { region.last };
         let is_last = n + 1 == regions.len();
         let condition = if is_last { format!("{key}=any") } else { format!("{key}<={}", last.min(MOST)) };
-        // Thresholds are cut off at the largest size that the library reads, so regions beyond it have equal conditions.
-        // Of these regions only the first is written. The last region of all has the condition `any`.
+        // Thresholds are cut off at the largest size that the library reads, so regions beyond it have equal
+        // conditions. Of these regions only the first is written. The last region of all has the condition `any`.
         if conditions.last().is_some_and(|(k, _)| *k == condition) {
             continue;
         }
