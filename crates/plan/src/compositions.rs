@@ -56,9 +56,9 @@ const MOST_CHUNKS: u32 = 64;
 const MOST_MESSAGES: u32 = 1 << 11;
 const LEAST_BYTES: u64 = 64;
 
-/// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the
-/// position of the first composition in the list of candidates. Compositions that take much longer than `limit` are
-/// left out. On networks, timing the candidates of one collective may take seconds. There, planned collectives are
+/// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks, and on clusters
+/// hierarchical algorithms whose steps are planned. `next` is the position of the first of them in the list of
+/// candidates. Those that take much longer than `limit` are left out. On networks, timing the candidates of one collective may take seconds. There, planned collectives are
 /// composed only for short vectors on few ranks, and only if latencies differ so much that messages arrive sooner over
 /// other ranks. Barriers are composed on such networks and on clusters with nodes: elsewhere, their algorithms are
 /// those of an allreduce.
@@ -76,7 +76,7 @@ pub(crate) fn add(
     let case = problem.target.case(c);
     let (is_cluster, fabric) = (case.offers() == [Means::Messages], case.fabric());
     let is_few = if fabric.is_some() { c.ranks <= MOST_ON_LINKS } else { is_cluster };
-    if most == 0 || !is_few || c.is_local() {
+    if most == 0 && !is_cluster || !is_few || c.is_local() {
         return Ok(());
     }
     let relays = fabric.is_some_and(|fabric| fabric.relays_sooner());
