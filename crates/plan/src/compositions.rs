@@ -58,10 +58,10 @@ const LEAST_BYTES: u64 = 64;
 
 /// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks, and on clusters
 /// hierarchical algorithms whose steps are planned. `next` is the position of the first of them in the list of
-/// candidates. Those that take much longer than `limit` are left out. On networks, timing the candidates of one collective may take seconds. There, planned collectives are
-/// composed only for short vectors on few ranks, and only if latencies differ so much that messages arrive sooner over
-/// other ranks. Barriers are composed on such networks and on clusters with nodes: elsewhere, their algorithms are
-/// those of an allreduce.
+/// candidates. Those that take much longer than `limit` are left out. On networks, timing the candidates of one
+/// collective may take seconds. There, planned collectives are composed only for short vectors on few ranks, and only
+/// if latencies differ so much that messages arrive sooner over other ranks. Barriers are composed on such networks and
+/// on clusters with nodes: elsewhere, their algorithms are those of an allreduce.
 ///
 /// # Errors
 /// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.
