@@ -12,7 +12,7 @@ import unisono as un
 from unisono.base import reports
 from unisono.cli import main
 
-from .conftest import ROOT, SOAK, Shared, call, json_of, refusal, text_of, written
+from .conftest import ROOT, Shared, call, json_of, refusal, text_of, written
 from .test_reports import check
 
 FOLDER = ROOT / "examples" / "programs"
@@ -566,9 +566,6 @@ def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str], monke
     assert len(shown) > 1
     for block in shown:
         line, _, printed = block.replace("\\\n", " ").partition("\n")
-        # Plans for 256 ranks take ten seconds; other tests plan the same program on 64.
-        if "transformer.hlo" in line and not SOAK:
-            continue
         assert main(line.split()) == 0
         assert capsys.readouterr().out == printed
     for example in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
