@@ -120,6 +120,13 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
         (["algorithms", "--collective", "frobnicate"], ["frobnicate"]),
         (["reproduce", "newspaper"], ["newspaper", "wafer"]),
         (["conquer"], ["conquer"]),
+        (["emit", "reduce", *ON_4, "--format", "csl", "-o", ""], ["-o is empty"]),
+        (["machines", "."], ["'.' is a folder"]),
+        (["plan", "reduce", "--machine", ".", *SIZE], ["'.' is a folder"]),
+        (["expect", "reduce", *WSE, "--sizes", ""], ["'' is not a list of sizes; accepted is 8,64KiB"]),
+        (["verify", "--certificate", "b.cert"], ["--machine is missing"]),
+        (["workload", "dlrm", "--machine", "hx2mesh-small", "--algorithm", "ring"], ["--algorithm allreduce=ring"]),
+        (["plan", "reduce", *ON_4, "--limit-memory", "0"], ["--no-limit"]),
     ],
 )
 def test_wrong_input(arguments: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

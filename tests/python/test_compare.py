@@ -8,7 +8,7 @@ import unisono as un
 from unisono.base.pictures import FORMS, Form
 from unisono.pictures.plots import comparisons
 
-from .conftest import ROOT, call, json_of
+from .conftest import ROOT, call, json_of, refusal
 
 MACHINES = ["hx2mesh-small", "torus2d-small", "dgx-a100"]
 
@@ -74,6 +74,12 @@ def test_wrong_input_is_refused_in_one_sentence(given: list[str], reason: str) -
     ran = call("compare", *given)
     assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
     assert reason in ran.err
+
+
+def test_nodes_are_of_the_machines_that_are_made_of_them() -> None:
+    rows = call("compare", "dlrm", "--machines", "dgx-h100,hx2mesh-small", "--nodes", "16", "--json").json["rows"]
+    assert [row["machine_accelerators"] for row in rows] == [128, 1024]
+    assert "is one box" in refusal("compare", "dlrm", "--machines", "hx2mesh-small", "--nodes", "16")
 
 
 def test_machines_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:

@@ -335,6 +335,7 @@ def test_choices_of_mpi_libraries_are_judged_by_their_rules(tmp_path: Path) -> N
         ("hello", (), "has none of the formats that are read: the output of nccl-tests"),
         (osu_log("Allreduce", [(4, 1.0)]), (), "give --ranks"),
         (osu_log("Allreduce", [(4, 1.0)]), ("--nodes", "2"), "give --ranks too"),
+        (osu_log("Allreduce", [(4, 1.0)]), ("--ranks", "64", "--nodes", "65"), "--ranks 64 are on at most as many"),
         (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--as", "nccl"), "name that with --machine"),
         (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--machine", "dgx-a100"), "which is hopper"),
         (
@@ -443,3 +444,9 @@ def test_labels_of_launchers_are_removed(tmp_path: Path) -> None:
         (tmp_path / "a.log").write_text("".join(f"{label}{line}\n" for line in text.splitlines()))
         of = read_logs([tmp_path / "a.log"])[0]
         assert (of.points, of.of_gpus) == (plain.points, True)
+
+
+def test_logs_are_noted_to_be_of_no_wafer() -> None:
+    log = str(ROOT / "docs" / "measured" / "a100x4-nvlink.csv")
+    notes = call("diagnose", log, "--machine", "wse2", "--json").json["notes"]
+    assert any(note.startswith("wse2 is a wafer") for note in notes)

@@ -450,6 +450,8 @@ def test_the_exit_code_is_the_programs() -> None:
         ),
         (["-n", "2", "--", "mpiexec", "-n", "2", "true"], "would start it 2 times"),
         (["-n", "2", "--", "/usr/bin/srun", "true"], "--launcher '/usr/bin/srun --hostfile hosts'"),
+        (["-n", "2", "--plam", "t.plan", "--", "true"], "No such option '--plam'. Did you mean '--plan'?"),
+        (["-n", "2", "--plan", ".", "--", "true"], "'.' is a folder"),
         (["-n", "2", "--", "no-such-program"], "there is no program 'no-such-program'"),
         (["-n", "2", "--", str(SOURCES / "program.py")], f"write '-- python {SOURCES / 'program.py'}'"),
         (["-n", "2", "--", str(SOURCES / "names.c")], "is not executable"),

@@ -179,3 +179,8 @@ def test_parts_of_other_sweeps_are_told_apart(other: list[str], tmp_path: Path) 
     ran = call(*changed, "--shard", "2/2", "-o", two)
     assert ran.code == 0, ran.err
     assert "is a part of another sweep" in refusal("merge", one, two)
+
+
+def test_a_table_is_no_part_of_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "p1.csv").write_text("a,b\n1,2\n")
+    assert "p1.csv' is no part of a sweep" in refusal("merge", str(tmp_path / "p1.csv"))

@@ -200,6 +200,7 @@ def test_communication_costs_more_where_bandwidth_is_less() -> None:
     ("arguments", "said"),
     [
         (["alexnet", "--machine", "torus2d-small"], "'alexnet' is neither a workload nor a workload file"),
+        (["alexnet", "--machine", "torus2d-small"], "resnet-152-artifact, vgg16"),
         (["no.toml", "--machine", "torus2d-small"], "the workload file 'no.toml' does not exist"),
         (["gpt-3-moe", "--machine", "torus2d-small"], "gpt-3-moe needs 1536 accelerators, and torus2d-small has 1024"),
         (["gpt-3", "--machine", "archer"], "archer is of kind endpoint; workloads run on machines of kind network"),

@@ -68,5 +68,5 @@ def _checked(what: str, limit: int | None) -> int | None:
         return None
     limit = whole(what, limit)
     if limit < 1:
-        raise InputError(f"{what} is {limit}; accepted are whole numbers from 1 on, and None for no limit")
+        raise InputError(f"{what} is {limit}; accepted are whole numbers from 1 on, and None for no limit (--no-limit)")
     return min(limit, _LARGEST)

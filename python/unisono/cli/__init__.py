@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from unisono import __version__
+from unisono import InputError, __version__
 from unisono.base import interrupts
 from unisono.base.files import check_distinct
 from unisono.base.limits import note_large_work
@@ -200,6 +200,9 @@ def _repeated(order: Sequence[click.Parameter]) -> list[str]:
 
 
 def _check_outputs(command: click.Command, values: Mapping[str, Any]) -> None:
+    for of in command.params:
+        if of.name in OUTPUTS and values.get(of.name) == "":
+            raise InputError(f"{of.opts[0]} is empty; name a file")
     outputs = {of.opts[0]: values[of.name] for of in command.params if of.name in OUTPUTS and values.get(of.name)}
     others = [value for name, value in values.items() if name not in OUTPUTS]
     texts = [text for value in others for text in (value if isinstance(value, list | tuple) else [value])]

@@ -253,15 +253,18 @@ class Shard(_Read[tuple[int, int]]):
 
 
 class Names(_Read[list[str]]):
-    """A list of names: ``star,chain,tree``."""
+    """A list of names: ``star,chain,tree``; ``what`` and ``form`` are for the error."""
 
     name = "LIST"
+
+    def __init__(self, what: str = "names", form: str = "A,B,C") -> None:
+        self._what, self._form = what, form
 
     def read(self, value: str) -> list[str]:
         """Returns the names, in the order given."""
         names = [name.strip() for name in value.split(",")]
         if not all(names):
-            self.fail(f"'{value}' is not a list of names; accepted is A,B,C")
+            self.fail(f"'{value}' is not a list of {self._what}; accepted is {self._form}")
         return names
 
 

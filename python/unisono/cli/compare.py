@@ -3,6 +3,7 @@
 import click
 
 import unisono
+from unisono import Machine
 from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
@@ -21,7 +22,7 @@ from unisono.cli._options import (
 )
 from unisono.cli._output import number, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._pictures import check_picture
-from unisono.cli._types import Names
+from unisono.cli._types import INT, Names
 from unisono.planning.comparison import failed_names, product_of
 
 __all__ = ["compare"]
@@ -39,6 +40,7 @@ __all__ = ["compare"]
     metavar="A,B,...",
     help="Presets or TOML files.",
 )
+@click.option("--nodes", type=INT, metavar="N", help="Number of nodes or boxes of each machine that is made of them.")
 @fail_option
 @fill_option
 @level_options
@@ -53,6 +55,7 @@ __all__ = ["compare"]
 def compare(
     workloads: list[str],
     machines: list[str],
+    nodes: int | None,
     fail: tuple[str, ...],
     fill: bool,
     level: str,
@@ -73,7 +76,12 @@ def compare(
     """
     check_picture(plot)
     check_files(plot, resume)
-    places = [unisono.machine(name, failed=fail) for name in machines]
+    sized = [nodes is not None and _has_nodes(unisono.machine(name)) for name in machines]
+    places = [
+        # A list without such a machine is refused by its first machine.
+        unisono.machine(name, nodes=nodes if takes or not any(sized) else None, failed=fail)
+        for name, takes in zip(machines, sized, strict=True)
+    ]
     notes = list(dict.fromkeys(note for place in places for note in place.notes()))
     with progress("comparing") as on_row, study(jobs, executor, resume, shard) as (by, kept):
         rows = unisono.compare(
@@ -121,6 +129,12 @@ def compare(
     if plot is not None:
         print_lines("", f"wrote {plot}")
     return code
+
+
+def _has_nodes(machine: Machine) -> bool:
+    """Returns whether a machine is made of nodes or boxes, whose number can be chosen."""
+    is_of_boxes = (machine.topology or {}).get("family") == "boxes" or "cluster" in machine.describe()
+    return machine.kind == "in-network" or is_of_boxes
 
 
 def _labels(given: list[str], found: list[str]) -> list[str]:

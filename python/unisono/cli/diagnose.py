@@ -84,6 +84,8 @@ def diagnose(
             return shows(contents, as_json)
     if nodes is not None and ranks is None:
         raise InputError(f"--nodes {nodes} is for logs that do not state their ranks; give --ranks too, or drop it")
+    if nodes is not None and ranks is not None and nodes > ranks:
+        raise InputError(f"--nodes is {nodes}, and --ranks {ranks} are on at most as many nodes")
     logs = _labelled(read_logs(files, ranks, nodes))
     points = [point for log in logs for point in log.points]
     notes = [one for log in logs for one in log.left_out]

@@ -55,7 +55,7 @@ _SIMULATED = {"simulated": "simulation", "estimated": "estimate"}
     "--bytes",
     "--sizes",
     "sizes",
-    type=Names(),
+    type=Names("sizes", "8,64KiB,1GiB"),
     help="Bytes, as in 8,64KiB,1GiB, counted as --bytes of 'unisono plan' [8 B and the powers of 4 from 64 B to 1 GiB, "
     "of all blocks together].",
 )

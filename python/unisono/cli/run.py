@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 
 import click
 
 from unisono import InputError
-from unisono.base.files import check_writable, is_file
+from unisono.base.files import check_regular, check_writable, exists
 from unisono.base.switches import is_on
 from unisono.cli._output import counted, print_lines
 from unisono.cli._sources import NOT_OBSERVED, NOT_PLANNED, refuse_unused
@@ -77,7 +78,14 @@ def run(
     """Runs an unmodified MPI PROGRAM with the collectives of a plan; the exit code is the program's."""
     if ranks < 1:
         raise InputError(f"-n is {ranks}; accepted is a whole number from 1 on")
-    if plan is not None and not is_file(plan):
+    if program[0].startswith("-"):
+        # Unknown options are not refused by the parser, since they may be of the program.
+        context = click.get_current_context()
+        options = [name for option in context.command.params for name in option.opts if name.startswith("-")]
+        raise click.NoSuchOption(program[0], possibilities=get_close_matches(program[0], options), ctx=context)
+    if plan is not None and exists(plan):
+        check_regular(plan)
+    elif plan is not None:
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
     if plan is not None and not is_plan_file(plan):
         raise InputError(f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them")

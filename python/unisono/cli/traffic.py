@@ -38,7 +38,7 @@ __all__ = ["traffic"]
 @click.option(
     "--bytes",
     "sizes",
-    type=Names(),
+    type=Names("sizes", "4KiB,64KiB"),
     required=True,
     help="Size of the block of each pair (alltoall), of the message of each accelerator (permutation) or of the "
     "vector (allreduce); several sizes make a sweep, as in 4KiB,64KiB,1MiB.",

@@ -191,6 +191,8 @@ def _lacking(require: str | None, bits: Sequence[str], unlike: str | None) -> st
 
 def _check_bound(certificate: str | None, machine: str | None, options: dict[str, Any], as_json: bool) -> int:
     """Checks the certificate of a bound on the part of the machine that the options name, without failed parts."""
+    if certificate is not None and machine is None:
+        raise InputError("--machine is missing: the machine of the bound whose certificate is checked")
     if certificate is None or machine is None:
         raise InputError("name a file or a collective to prove, or --certificate FILE and --machine to check a bound")
     refuse_unused(BOUND_CERTIFICATE)

@@ -205,7 +205,8 @@ def workload(
         return
     if minibatch is not None or algorithm is not None:
         only = "--minibatch and --algorithm are for vgg16 on switches that reduce"
-        raise click.UsageError(f"{only}; 'unisono workload --from {name}' takes --algorithm on networks")
+        form = f"--algorithm allreduce={algorithm or 'ring'}"
+        raise click.UsageError(f"{only}; 'unisono workload --from {name}' takes {form} on networks")
     check_picture(plot)
     with working(f"running {name}"):
         network = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)

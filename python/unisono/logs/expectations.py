@@ -107,6 +107,8 @@ def expected_times(
     wanted, notes = {key_of(point): point for point in points if point.ranks > 1}, list[str]()
     if library in _GPU:
         notes = check_gpus(machine, (point.gpu for point in wanted.values())) + launch_notes(wanted.values())
+    if machine.kind == "wafer":
+        notes.append(f"{machine.name} is a wafer, whose ranks are PEs; logs of GPUs or of MPI are of another machine")
     found: dict[Key, Expected] = {}
     for done, (key, point) in enumerate(wanted.items(), 1):
         try:

@@ -7,7 +7,17 @@ from typing import Any, SupportsIndex
 from unisono._core import InputError, Machine, parse_shape, preset_names, require_offer
 from unisono.base import names
 from unisono.base.file_types import MACHINE, reading
-from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
+from unisono.base.files import (
+    MOST_DESCRIPTION_BYTES,
+    check_regular,
+    exists,
+    file_name,
+    is_file,
+    is_folder,
+    read_inside,
+    read_text,
+    title,
+)
 from unisono.base.inputs import MachineLike, is_whole, items, whole
 from unisono.base.messages import shown
 from unisono.machines.graphs import is_graph, of_graph
@@ -122,6 +132,8 @@ def _machine(name: Any) -> Machine:
             )
         known = names.preset(text)
         if known is None:
+            if is_folder(text):
+                check_regular(text)
             near = names.did_you_mean(text, presets)
             # A list of all presets would fill a screen and hide the proposed name.
             listed = "'unisono machines' lists the presets"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono._core import InputError
-from unisono.base.files import read_json, title
+from unisono.base.files import MOST_DESCRIPTION_BYTES, read_json, read_text, title
 from unisono.base.reports import SweepPoint
 from unisono.base.studies import checksum_of
 from unisono.base.typed_json import has_type
@@ -61,7 +61,9 @@ def merge_parts(paths: Sequence[str | os.PathLike[str]]) -> tuple[dict[str, Any]
 
 
 def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    part = read_json(path, kind="a part of a sweep, as `unisono sweep --shard` writes it")
+    kind = "a part of a sweep, as `unisono sweep --shard` writes it"
+    # The reader of JSON would describe a table in CSV by a wrong character.
+    part = read_json(path) if read_text(path, MOST_DESCRIPTION_BYTES, kind).lstrip().startswith("{") else None
     if not isinstance(part, dict) or part.get("unisono_sweep") != _VERSION or part["unisono_sweep"] is True:
         raise InputError(
             f"'{title(path)}' is no part of a sweep of this version; 'unisono sweep --shard I/N -o PART' writes one"

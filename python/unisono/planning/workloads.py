@@ -9,7 +9,7 @@ from unisono.base.file_types import reading
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
 from unisono.base.inputs import MachineLike, whole
 from unisono.base.messages import shown
-from unisono.base.names import named
+from unisono.base.names import did_you_mean, named
 from unisono.base.reports import WorkloadReport
 from unisono.machines.descriptions import by_rates
 from unisono.planning import training
@@ -58,7 +58,7 @@ def workload(
         return training.report(on, images, by, overlap=overlap)
     if minibatch is not None or algorithm is not None:
         raise InputError("minibatch and algorithm are for vgg16; other workloads name their algorithms in their files")
-    presets = [preset["name"] for preset in workload_presets()]
+    presets = [preset["name"] for preset in (*workload_presets(), *training.PRESETS)]
     read = None
     if text not in presets and (text.endswith(".toml") or os.sep in text or is_file(text)):
         if not exists(text):
@@ -66,6 +66,10 @@ def workload(
                 f"the workload file '{title(text)}' does not exist; the workloads are {', '.join(presets)}"
             )
         read = read_text(text, MOST_DESCRIPTION_BYTES)
+    elif text not in presets:
+        near = did_you_mean(text, presets)
+        kinds = "neither a workload nor a workload file"
+        raise InputError(f"'{title(text)}' is {kinds}{near}; workloads are {', '.join(presets)}")
     with reading(text, "workload", (), "'unisono workload' lists those that there are"):
         graph = WorkloadGraph.of_workload(title(text), read)
     if on.kind != "network":
