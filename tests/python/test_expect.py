@@ -301,7 +301,7 @@ def test_what_has_no_bandwidth_has_times() -> None:
         (["-o", "e.csv"], "'e.csv' ends in neither .json (the report) nor .prom (gauges for Prometheus)"),
         (["--plot", "e.jpg"], "is no name of a picture"),
         (["--sizes", "8,9"], "9 bytes are no whole number of elements of f32"),
-        (["--sizes", "8,"], "is not a list of names"),
+        (["--sizes", "8,"], "is not a list of sizes"),
         (["--sizes", "many"], "is not a size in bytes"),
         (["--sizes", "8", "--as", "acme"], "accepted are mpich, nccl, openmpi"),
         (["--sizes", "8", "--algorithm", "rign"], "did you mean ring?"),
