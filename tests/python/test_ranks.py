@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 GOAL = ROOT / "tests" / "goal"
 #: For each collective, algorithms of its steps among nodes and inside nodes.
 TREES, RINGS = ("binomial", "linear", "binomial:radix=4"), ("ring", "recursive-doubling", "bruck")
-STEPS = {
+STEPS: dict[str, dict[str, tuple[str, ...]]] = {
     "allreduce": {
         "among": ("recursive-doubling", "recursive-multiplying", "ring"),
         "scatter": ("recursive-halving", "linear", "ring"),

@@ -337,8 +337,8 @@ fn among(kind: Kind) -> Step {
     (AMONG, default, kind)
 }
 
-/// Returns the steps of a collective in nodes of `node` ranks: for each, the parameter that names its algorithm, and its
-/// collective with root 0. Empty if the mode, one of [`MODES`], does not support the collective.
+/// Returns the steps of a collective in nodes of `node` ranks: for each, the parameter that names its algorithm, and
+/// its collective with root 0. Empty if the mode, one of [`MODES`], does not support the collective.
 pub fn steps(c: &Collective, node: u32, mode: &str) -> Vec<(&'static str, Collective)> {
     let (lanes, nodes) = (mode == MODES[1], c.ranks.div_ceil(node));
     let block = if lanes { c.elements / node } else { c.elements };
