@@ -12,8 +12,8 @@ use crate::{Bound, CostProblem};
 /// The bounds among ranks, sorted by file.
 pub(crate) const BOUNDS: &[&Bound] = &[&bandwidth::BANDWIDTH, &fan_out::FAN_OUT, &work::WORK];
 
-/// A collective with the times of messages on a machine. If levels of the machine have different times, bounds use
-/// [`LevelPrices::cheapest`].
+/// A collective with the times of messages on a machine. If levels of the machine have different times, bounds use the
+/// least prices of the levels that a message may cross ([`LevelPrices::cheapest_of`]).
 pub struct EndpointCase<'a> {
     pub collective: Collective,
     pub prices: &'a LevelPrices,
