@@ -18,10 +18,10 @@ from typing import Any
 
 MOST, MOST_RANKS, MOST_PHASES, MOST_OPERANDS = 2**32 - 1, 2**22, 2**16, 2**16 - 1
 INPUT, OUTPUT, _, STREAM = range(4)
-WRONG = -1  # Marks an element that combines one rank twice, or different elements of the inputs.
+WRONG = -1  # The expression of an element that combines one rank twice, or different elements of the inputs.
 MOVING_ONE, MOVING_ALL = {"broadcast", "message", "scatter"}, {"allgather", "alltoall", "gather"}
 REDUCING, ROOTED = {"allreduce", "reduce", "reduce-scatter", "scan"}, MOVING_ONE | {"gather", "reduce"}
-ALIKE = {"allgather", "allreduce", "broadcast"}  # In these collectives, all ranks get the same result.
+ALIKE = {"allgather", "allreduce", "broadcast"}  # All ranks end with one result.
 _N = r"(\d{1,10})"
 _OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i16|i32|i64)"
 _COLLECTIVE = re.compile(rf"collective (\S+) ranks={_N} elements={_N} root={_N} {_OPERATOR} {_DTYPE}", re.A)
@@ -34,11 +34,9 @@ _STEP = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?((?:<=?\d{1,10}(?:@\d{1,10})?)*)"
 _FACT = re.compile(r"<(=?)(\d+)(?:@(\d+))?", re.A)
 #: An operand: (buffer, start, end) or (STREAM, stream, first element).
 Operand = tuple[int, int, int]
-#: The ranks of an expression: the first, the last + 1, the bits of all ranks (None without gaps), and true if they
-#: ascend from left to right.
+#: Ranks of an expression: first, last + 1, bits of all ranks (None without gaps), whether they ascend left to right.
 Ranks = tuple[int, int, int | None, bool]
-#: Contents as segments (start, end, expression, shift). Element p of the buffer has the expression, over element p +
-#: shift of the inputs.
+#: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
 Segments = list[tuple[int, int, Any, int]]
 #: The result of an accepting check: instructions, facts, expressions, and the claimed properties of the bits.
 Verdict = tuple[int, int, int, list[str]]
@@ -79,7 +77,7 @@ class Collective:
         self.whole = self.elements * (self.ranks if kind in MOVING_ALL | {"scatter", "reduce-scatter"} else 1)
         require(self.whole <= MOST, f"a buffer has {self.whole} elements, more than {MOST}")
         self.root = source if kind in ROOTED else 0
-        # The sender of a message is the last rank, or rank 0 if the root is the last rank.
+        # A message comes from the last rank, or from the first if the root is the last.
         self.sender = self.root if kind != "message" else 0 if source + 1 == self.ranks else self.ranks - 1
         self.any_order = operator != "ordered" or kind == "barrier"
         # The minimum of +0 and -0 depends on the order of the operands, so swapping them can change bits.
@@ -95,10 +93,7 @@ class Collective:
         return (given * gives, made * makes) if node < self.ranks else (0, 0)
 
     def required(self, rank: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yields (start, end, input element, first rank, last rank + 1).
-
-        The span from start to end must contain the reduction of these ranks.
-        """
+        """Yields (start, end, input element, first rank, last rank + 1): a span must hold these ranks reduced."""
         n, length = self.elements, self.sizes(rank)[1]
         element = rank * n if self.kind in ("alltoall", "reduce-scatter", "scatter") else 0
         if length and self.kind in MOVING_ALL:
@@ -115,10 +110,9 @@ class Schedule:
     def __init__(self, text: str) -> None:
         #: Lane, length, sources, sinks and dependencies of each instruction.
         self.rows: list[tuple[int, int, tuple[Operand, ...], tuple[Operand, ...], tuple[int, ...]]] = []
-        #: The node and the first instruction of each lane, and the number of lanes of each node.
+        #: Node and first instruction of each lane, and the number of lanes of each node.
         self.lanes, self.lane_count = list[tuple[int, int]](), defaultdict[int, int](int)
-        #: The source, the sinks and the capacity of each stream. For each stream of each node: the lane that uses it,
-        #: the elements so far, and the last instruction that used it.
+        #: Source, sinks and capacity of each stream. Of each node and stream: the lane, the elements, the last use.
         self.streams: list[tuple[int, tuple[int, ...], int | None]] = []
         self._ends: dict[int, dict[int, tuple[int, int, int]]] = {}
         self._operands, self._known_phases, self._stated = dict[str, Operand](), set[str](), set[str]()
@@ -145,8 +139,7 @@ class Schedule:
             head, _, operands = line.partition(": ")
             name, mark, phase = head.partition(" p")
             left, _, right = operands.partition(" -> ")
-            # Most lines have the form that the printer writes, with a phase and operands that also occur in earlier
-            # lines. These are parsed fast.
+            # Most lines have the printed form, with a phase and operands that earlier lines have too.
             printed = name == f"  i{len(self.rows)}" and phase in self._known_phases and (phase or not mark)
             if printed and self._instruction(left, right):
                 continue
@@ -214,8 +207,7 @@ class Schedule:
         if length == 0 or len(sources) > MOST_OPERANDS or len(sinks) > MOST_OPERANDS:
             raise WrongInput(f"i{this} has no length, or more than {MOST_OPERANDS} operands")
         for n, (buffer, start, end) in enumerate(sinks):
-            # An instruction may read and write the same elements in place, but its source and its sink must not overlap
-            # at different offsets of one buffer.
+            # An element may be read and written at one place, but not at two places of one buffer.
             if buffer != STREAM:
                 met = [a for b, a, z in sources if b == buffer and a != start and a < end and start < z]
                 met += [a for b, a, z in sinks[:n] if b == buffer and a < end and start < z] if n else ()
@@ -224,8 +216,7 @@ class Schedule:
         for operands in (sources, sinks):
             for n, (buffer, stream, _) in enumerate(operands):
                 if buffer == STREAM:
-                    # Only one lane of a node may use a stream, at most once in an instruction and in the order of the
-                    # lane.
+                    # One lane of a node uses a stream, once in an instruction and in the order of the lane.
                     user, at, last = self._used.get(stream) or (lane, 0, -1)
                     if user != lane or last == this or (operands is sinks) != (self.streams[stream][0] == self._node):
                         raise Refused(f"i{this} uses s{stream} twice, at the wrong end, or in a second lane")
@@ -237,7 +228,7 @@ class Schedule:
 
 
 class Expressions:
-    """A table of distinct expressions over ranks. An expression is a rank, or a row that combines two expressions."""
+    """Distinct expressions over ranks: a rank, or a row that combines two expressions."""
 
     def __init__(self, collective: Collective) -> None:
         self._ranks, self._swaps, self._twice = collective.ranks, collective.swaps, collective.kind == "barrier"
@@ -291,10 +282,7 @@ def join(parts: Segments, start: int, end: int, value: Any, shift: int) -> None:
 
 
 def read(segments: Segments, start: int, end: int, reader: str | int, gap: Any = None) -> Segments:
-    """Returns the contents of a span, with offsets from its start.
-
-    Gaps get the value ``gap``, or are refused if it is None.
-    """
+    """Returns the contents of a span, with places counted from its start; gaps hold ``gap`` or are refused."""
     at = bisect_left(segments, (start + 1,)) - 1
     if at >= 0 and segments[at][1] >= end:
         return [(0, end - start, segments[at][2], segments[at][3] + start)]
@@ -313,7 +301,7 @@ def read(segments: Segments, start: int, end: int, reader: str | int, gap: Any =
 
 
 def write(segments: Segments, start: int, end: int, parts: Segments) -> None:
-    """Replaces the contents of a span by those of ``parts``, whose offsets count from the start of the span."""
+    """Replaces the contents of a span by those of ``parts``, whose places count from its start."""
     low = bisect_left(segments, (start,))
     if low < len(segments) and segments[low][:2] == (start, end) and len(parts) == 1:
         segments[low] = start, end, parts[0][2], parts[0][3] - start
@@ -346,20 +334,16 @@ class Replay:
 
     def __init__(self, schedule: Schedule) -> None:
         self._s, self._rows, self.expressions = schedule, schedule.rows, Expressions(schedule.collective)
-        #: The node of each lane, and true if the node has several lanes; the next instruction of each lane; the number
-        #: of elements popped by (stream, node).
+        #: Node of each lane, and whether it has several; next instruction by lane; elements popped by (stream, node).
         self._lanes = [(node, schedule.lane_count[node] > 1) for node, _ in schedule.lanes]
         self._next, self._popped = [first for _, first in schedule.lanes], defaultdict[tuple[int, int], int](int)
-        #: The contents that each instruction pushed on a stream, as segments with offsets from the start of the
-        #: instruction.
+        #: The contents that each instruction pushed on a stream, as segments whose places count from its start.
         self._passing: list[Segments] = [[] for _ in schedule.streams]
         #: Contents and the latest accesses, by (node, buffer).
         self._held, self._touched = (defaultdict[tuple[int, int], Segments](list) for _ in range(2))
-        #: For each pair of lanes, the latest instruction of the second lane that is known to be complete before the
-        #: next instruction of the first lane starts.
+        #: For two lanes, the latest instruction of the second that is over before the next one of the first starts.
         self._over: dict[tuple[int, int], int] = {}
-        #: Facts: (an instruction, the instruction that is complete, true if it is complete at the start of the first
-        #: one and not only at its end).
+        #: Facts (instruction, the one that is over, whether at the start of the first and not only at its end).
         self.facts: list[tuple[int, int, bool]] = []
 
     def step(self, this: int, facts: str) -> None:
@@ -421,7 +405,7 @@ class Replay:
         self._over[key] = max(over, self._over.get(key, -1))
 
     def _fact(self, this: int, lane: int, start: str, predecessor: str, earlier: str) -> int:
-        """Derives a fact, and returns the instruction that is complete when ``this`` ends."""
+        """Derives a fact; returns the instruction that is over when this one ends."""
         via, of = int(predecessor), int(earlier or 0)
         if via >= len(self._rows) or of > len(self.facts) or (earlier and (start or of == 0)):
             raise Refused(f"a fact about i{this} names an instruction or a fact that does not exist before it")
@@ -436,10 +420,7 @@ class Replay:
         return over
 
     def _carried(self, via: int, this: int, at_start: bool) -> bool | None:
-        """Returns True if a fact at ``via`` holds when ``this`` starts.
-
-        Returns False if it holds only when ``this`` ends, and None if it holds at neither.
-        """
+        """Returns True if a fact at ``via`` holds when ``this`` starts, False if only when it ends, None if neither."""
         (_, pushed, _, sinks, _), (_, popped, sources, _, after), best = self._rows[via], self._rows[this], None
         if via in after:
             return True
@@ -451,11 +432,7 @@ class Replay:
         return best
 
     def outputs(self) -> list[str]:
-        """Checks all outputs.
-
-        Returns ``repeatable`` if outputs that must be equal have the same expression, and ``place`` if all elements
-        have the same expression.
-        """
+        """Checks all outputs; returns ``repeatable`` if equal outputs have one expression, ``place`` if elements do."""
         c, classes, values = self._s.collective, set[tuple[tuple[int, int, int, int], ...]](), set[tuple[int, int]]()
         right = set[tuple[int, int, int, int, int]]()
         for rank in range(c.ranks):
