@@ -203,9 +203,9 @@ impl NetworkModel {
         self.launch_ns + latency.into_iter().fold(0.0, f64::max) + transfers
     }
 
-    /// Returns about the elementary steps of [`Self::exchanges_ns`]: those of its routed messages, and of the links
-    /// that these cross, by the messages of [`PROBED`] ranks in each flow; 0 if less than an eighth of
-    /// [`MOST_ROUTED`] are routed.
+    /// Returns about the elementary steps of [`Self::exchanges_ns`]: those of its routed messages, and of the links that
+    /// these cross, by the messages of [`PROBED`] ranks in each flow; 0 if less than an eighth of [`MOST_ROUTED`] are
+    /// routed.
     pub fn steps_of_exchanges(&self, exchanges: &[Exchange]) -> u128 {
         let (outer, inner) = self.sampling(exchanges, MOST_ROUTED);
         let routed = || exchanges.chunk_by(are_alike).flat_map(|run| run.iter().step_by(outer));

@@ -7,13 +7,9 @@ use unisono_machine::{Machine, network::Network};
 const HEAD: &str = r#"
 name = "torus"
 kind = "network"
-planes = 1
 link_gbps = 400
 link_latency_ns = 40
-input_latency_ns = 20
-output_latency_ns = 20
 packet_bytes = 8192
-buffer_bytes = 33554432
 "#;
 
 /// On these networks all flows of an all-to-all load links alike, so every n-th flow represents all.
