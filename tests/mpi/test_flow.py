@@ -400,7 +400,6 @@ def test_rows_that_were_tuned_elsewhere_are_timed_and_noted(of_two: dict[str, li
     shown = [row["ran"]["shown"] for row in timed["rows"]]
     assert [row["ran"]["planned_calls"] > 0 for row in timed["rows"]] == [True, False]
     assert shown[1] == "the library, as no row of the plan is for it"
-    assert [(row["ratio"] is None, row["rounds_won"] is None) for row in timed["rows"]] == [(False,) * 2, (True,) * 2]
 
 
 @pytest.mark.parametrize("name", ["lost", "lost share"])

@@ -70,17 +70,12 @@ pub fn set_note(note: Option<Note>) {
     *NOTE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = note;
 }
 
-fn note_memory(what: &str, bytes: u128) {
-    remark(|| format!("{what} needs about {} of memory", amount(true, bytes as f64)));
-}
-
-/// Sends a note about `steps` steps. `is_sum` is true if they are the first part of the work, whose end is not known.
-fn note_steps(what: &str, steps: u128, is_sum: bool) {
-    if NOTED.get() {
+fn note(what: &str, memory: bool, needs: u128) {
+    if NOTED.get() && !memory {
         return;
     }
-    let (about, takes) = if is_sum { ("at least", "which take") } else { ("about", "which may take") };
-    remark(|| format!("{what} needs {about} {}, {takes} {} of a core", amount(false, steps as f64), duration(steps)));
+    let of = || if memory { " of memory".to_owned() } else { format!(" and may take {} of a core", duration(needs)) };
+    remark(|| format!("{what} needs about {}{}", amount(memory, needs as f64), of()));
 }
 
 /// Formats the time of `steps` steps at 1 to 4 ns each, as `17 to 69 s` or `2 to 8 minutes`.
@@ -147,10 +142,10 @@ pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
     let before = u128::from(SPENT.get().unwrap_or(0));
     let steps = before.saturating_add(steps);
     if bytes >= NOTED_BYTES {
-        note_memory(what, bytes);
+        note(what, true, bytes);
     }
     if before < NOTED_STEPS && steps >= NOTED_STEPS {
-        note_steps(what, steps, before > 0);
+        note(what, false, steps);
     }
     if SPENT.get().is_some() {
         SPENT.set(Some(u64::try_from(steps).unwrap_or(u64::MAX)));
@@ -240,7 +235,7 @@ pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u6
     let others = earlier.fetch_add(steps, Relaxed);
     let all = others.saturating_add(steps);
     if !is_noted(others) && is_noted(all) && !is_noted(steps) {
-        note_steps(WHAT.get(), before.saturating_add(all).into(), true);
+        note(WHAT.get(), false, before.saturating_add(all).into());
     }
     (found, steps)
 }
@@ -295,7 +290,7 @@ pub fn spend(what: &'static str, steps: u64) {
         resume_unwind(Box::new(OverLimit { what, needs: spent.into(), limit, memory: false }));
     }
     if u128::from(before) < NOTED_STEPS && u128::from(spent) >= NOTED_STEPS {
-        note_steps(what, spent.into(), true);
+        note(what, false, spent.into());
     }
 }
 

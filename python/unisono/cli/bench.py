@@ -89,8 +89,8 @@ def bench(collective: str, plan_file: str | None, vs: str, sizes: str, rounds: i
             result = contest(mpi, world, contestants, collective, count, rounds)
             if world.rank == 0:
                 default, planned = result.timings[0], result.timings[-1]
+                both = plan_file is not None and planned.seconds > 0
                 row = _row(table, per_node, 4 * count)
-                both = row is not None and planned.seconds > 0
                 rows.append(
                     {
                         "bytes": 4 * count,
@@ -99,7 +99,7 @@ def bench(collective: str, plan_file: str | None, vs: str, sizes: str, rounds: i
                         "seconds": planned.seconds,
                         "default_seconds": default.seconds,
                         "ratio": default.seconds / planned.seconds if both else None,
-                        "rounds_won": None if row is None else result.won(1),
+                        "rounds_won": None if plan_file is None else result.won(1),
                         "rounds": rounds,
                         "ran": _ran(collective, row, world.size, count, planned, default),
                     }
@@ -202,7 +202,7 @@ def _print(collective: str, ranks: int, plan_file: str | None, rows: list[dict[s
             f"{row['seconds'] * 1e6:.2f}",
             f"{row['default_seconds'] * 1e6:.2f}",
             f"{row['ratio']:.2f}" if row["ratio"] is not None else "-",
-            f"{row['rounds_won']}/{row['rounds']}" if row["rounds_won"] is not None else "-",
+            f"{row['rounds_won']}/{row['rounds']}",
             row["ran"]["shown"],
         ]
         for row in rows

@@ -90,7 +90,8 @@ impl<'a> Loads<'a> {
     /// Returns the load of the busiest link during these messages, in weighted bytes (see the head of this file).
     pub fn busiest(&mut self, messages: &[Sent]) -> f64 {
         let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max) * self.speeds.least_weight();
-        self.cut_for(narrow::<u32>(messages.len()) / self.plane.accelerators());
+        let messages_of_sender = narrow::<u32>(messages.len()) / self.plane.accelerators();
+        self.parts = (PARTS_OF_SENDER / messages_of_sender.max(1)).clamp(LEAST_PARTS, PARTS);
         let least = longest.max(self.least(messages)) * (1.0 + 1e-9);
         // Often the second result is the least possible, and the first exceeds the least possible load after few
         // messages. So on one core the first routing pauses when it exceeds this load.
@@ -125,11 +126,6 @@ impl<'a> Loads<'a> {
         let (even, room) = (self.take(), other.take());
         self.other = Some(other);
         if is_enough { even } else { even.min(room) }
-    }
-
-    /// Sets the number of parts of a message among so many messages of each sender.
-    fn cut_for(&mut self, messages_of_sender: u32) {
-        self.parts = (PARTS_OF_SENDER / messages_of_sender.max(1)).clamp(LEAST_PARTS, PARTS);
     }
 
     /// Routes the messages of a list that are not yet routed. Stops after a message if a message so far could take
@@ -169,19 +165,13 @@ impl<'a> Loads<'a> {
         choices.iter().map(of).fold(0.0, f64::max)
     }
 
-    /// Returns the links that a message crosses when [`Self::latency_ns`] and [`Self::busiest`] follow it, each counted
-    /// once a part and a routing. The message is one of so many messages of each sender.
-    pub fn crossed(&mut self, from: u32, to: u32, messages_of_sender: u32) -> u64 {
+    /// Returns the number of links on the first of the paths that [`Self::latency_ns`] compares.
+    pub fn crossed(&mut self, from: u32, to: u32) -> usize {
         if from == to {
             return 0;
         }
-        self.cut_for(messages_of_sender);
-        let mut crossed = 0;
-        let chose = self.route(&Sent { from, to, bytes: 1.0 }, 0.0, |_, _| crossed += 1);
-        self.take();
-        let choices = self.routing.choices(from, to);
-        self.follow((from, to), choices[0], true);
-        crossed * if chose { 2 } else { 1 } + (choices.len() * self.way.len()) as u64
+        self.follow((from, to), self.routing.choices(from, to)[0], true);
+        self.way.len()
     }
 
     /// Adds the load of a message, calls `on` with each link and each load that it adds to the link, and returns

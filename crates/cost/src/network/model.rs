@@ -42,11 +42,6 @@ use super::{
 /// exchange is routed.
 const MOST_ROUTED: u64 = 1 << 21;
 
-/// The steps of a routed message besides one for each link that it crosses, as [`Loads::crossed`] counts them. A step
-/// takes 0.9 to 4.2 ns for 80 % of 68 candidates with 40 to 2,800 ms on tori, HammingMeshes, fat trees, HyperX networks
-/// and dragonflies of 16,384 to 65,536 ranks, and 2.3 ns for all together.
-const STEPS_OF_MESSAGE: u128 = 160;
-
 /// The ranks whose messages are followed to estimate the links that all messages of a flow cross.
 const PROBED: u32 = 16;
 
@@ -203,24 +198,20 @@ impl NetworkModel {
         self.launch_ns + latency.into_iter().fold(0.0, f64::max) + transfers
     }
 
-    /// Returns about the elementary steps of [`Self::exchanges_ns`]: those of its routed messages, and of the links that
-    /// these cross, by the messages of [`PROBED`] ranks in each flow; 0 if less than an eighth of [`MOST_ROUTED`] are
-    /// routed.
-    pub fn steps_of_exchanges(&self, exchanges: &[Exchange]) -> u128 {
+    /// Returns about the number of links that the routed messages of [`Self::exchanges_ns`] cross together, by the
+    /// messages of [`PROBED`] ranks in each flow; 0 if less than half of [`MOST_ROUTED`] are routed.
+    pub fn crossed_links(&self, exchanges: &[Exchange]) -> u128 {
         let (outer, inner) = self.sampling(exchanges, MOST_ROUTED);
         let routed = || exchanges.chunk_by(are_alike).flat_map(|run| run.iter().step_by(outer));
-        let flows = || routed().flat_map(|e| e.flows.iter().step_by(inner).map(|flow| (flow, e.flows.len() / inner)));
-        let messages = (flows().count() as u64).saturating_mul(self.ranks().into());
-        if messages < MOST_ROUTED / 8 {
+        let flows = || routed().flat_map(|exchange| exchange.flows.iter().step_by(inner));
+        if (flows().count() as u64).saturating_mul(self.ranks().into()) < MOST_ROUTED / 2 {
             return 0;
         }
         let every = self.ranks().div_ceil(PROBED);
         let (mut loads, place) = (self.loads(), |rank: u32| self.places()[rank as usize]);
-        let probes = flows().flat_map(|(flow, of)| {
-            (0..self.ranks()).step_by(every as usize).map(move |rank| (rank, flow.to(rank), of))
-        });
-        let crossed = |(from, to, of)| u128::from(loads.crossed(place(from), place(to), narrow(of)) * u64::from(every));
-        STEPS_OF_MESSAGE * u128::from(messages) + probes.map(crossed).sum::<u128>()
+        let probes =
+            flows().flat_map(|flow| (0..self.ranks()).step_by(every as usize).map(|rank| (rank, flow.to(rank))));
+        probes.map(|(from, to)| loads.crossed(place(from), place(to)) as u128 * u128::from(every)).sum()
     }
 
     /// Returns `(m, n)`: every m-th exchange, and every n-th flow of an exchange, is routed, about `most` messages

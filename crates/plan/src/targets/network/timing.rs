@@ -45,6 +45,9 @@ const LEAST_COARSE: f64 = 8.0;
 /// packets in buffers.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
 
+/// The steps of a link that a routed message crosses, which its latency and the loads of links follow.
+const STEPS_OF_LINK: u128 = 4;
+
 /// Returns prices of messages for ranks arranged by `extents`, by which algorithms choose their shape.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     // A message is assumed to use half of the longest path.
@@ -177,7 +180,7 @@ impl OnNetwork {
         let is_small = instructions.is_some_and(|n| n <= MOST_BY_TIMETABLE);
         let profile = if is_small { None } else { algorithm.profile(&case, &params) };
         if let Some(Profile::Exchanges(exchanges)) = &profile {
-            limits::admit(TIMING, 0, self.part.model.steps_of_exchanges(exchanges))?;
+            limits::admit(TIMING, 0, STEPS_OF_LINK * self.part.model.crossed_links(exchanges))?;
             let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
             return Ok(timed(params, time, TimeSource::Exchanges));
         }
